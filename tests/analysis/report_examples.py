@@ -6,7 +6,7 @@ import io
 
 from ferrule.analysis.limits import Spending
 from ferrule.analysis.plan import Plan, PlanTask
-from ferrule.analysis.python_executor.outcome import ErrorContext
+from ferrule.analysis.python_executor.error_context import ErrorContext
 from ferrule.analysis.python_executor.stages import ExtractedData, Methodology
 from ferrule.analysis.result import (
     AnalysisResult,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.analysis.plan import Plan, PlanTask, list_dependants, validate_plan
+from ferrule.analysis.plan import Plan, PlanTask, validate_plan
 
 TOOLS = ("py_executor", "logic_kernel", "knowledge_retriever")
 
@@ -62,8 +62,3 @@ def test_a_long_cycle_is_named_in_its_order() -> None:
     (found,) = find_problems(task("t1", "t3"), task("t2", "t1"), task("t3", "t2"), task("t4"))
     assert "t4" not in found
     assert found.count("→") == 3
-
-
-def test_dependants_are_found_through_others() -> None:
-    tasks = [task("t1"), task("t2", "t1"), task("t3"), task("t4", "t2", "t3")]
-    assert list_dependants(tasks, "t1") == ["t2", "t4"]

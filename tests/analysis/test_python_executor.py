@@ -9,7 +9,7 @@ from python_tasks import PREPARATION, KnownFunctions, make_executor, open_data_s
 
 from ferrule._util.background import run_synchronously
 from ferrule.analysis.asking import Asker, ModelChoice
-from ferrule.analysis.data import DataSession
+from ferrule.analysis.data import DataSession, TaskValue
 from ferrule.analysis.events import TaskProgress, TaskRetried
 from ferrule.analysis.functions import FunctionRepository
 from ferrule.analysis.limits import AnalysisLimits
@@ -32,7 +32,8 @@ def session(tmp_path_factory) -> Iterator[DataSession]:
 
 async def run(session, answers, events=None, query="What is the sum?", context="", results=(), **settings):
     executor, model = make_executor(session, answers, events, **settings)
-    return await executor.run("t1", query, context, dict(results)), model
+    values = {name: one if isinstance(one, TaskValue) else TaskValue(one) for name, one in dict(results).items()}
+    return await executor.run("t1", query, context, values), model
 
 
 async def test_a_task_goes_through_its_stages_to_a_checked_result(session):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -160,7 +160,9 @@ class AnalysisStream:
             self.result.answer = self.result.answer or write_account(self.result.tasks, reason)
 
 
-async def _open(query: str, options: AnalysisOptions, emit: Any, exits: AsyncExitStack) -> Analysis:
+async def _open(
+    query: str, options: AnalysisOptions, emit: Callable[[AnalysisEvent], None], exits: AsyncExitStack
+) -> Analysis:
     """Open the models and read the data of an analysis, in that order: a wrong model is found at once."""
     recording = options.get("recording") or Recording()
     settings = choose_settings(recording, options.get("settings"))

@@ -73,18 +73,6 @@ def find_cycle(tasks: Sequence[PlanTask]) -> list[str]:
     return []
 
 
-def list_dependants(tasks: Iterable[PlanTask], failed: str) -> list[str]:
-    """The ids of the tasks that need a task, directly or through others, in the order of the plan."""
-    tasks = list(tasks)
-    found = {failed}
-    grows = True
-    while grows:
-        new = {task.id for task in tasks if task.id not in found and found & set(task.needs)}
-        grows = bool(new)
-        found |= new
-    return [task.id for task in tasks if task.id in found - {failed}]
-
-
 def _check_length(plan: Plan, most: int) -> Iterable[str]:
     if len(plan.tasks) > most:
         yield f"The plan has {len(plan.tasks)} tasks, and at most {most} are allowed: merge or leave out some."

@@ -11,11 +11,19 @@ A result is valid at every moment of an analysis, also after a limit or a cancel
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ferrule.analysis.limits import Spending
 from ferrule.analysis.plan import Plan
 from ferrule.conversation import Image
+
+if TYPE_CHECKING:
+    from ferrule.analysis.data.table import Table
+    from ferrule.analysis.data.task_value import TaskValue
+    from ferrule.analysis.functions.document import FunctionDoc
+    from ferrule.analysis.numbers.matching import NumberLink
+    from ferrule.analysis.python_executor.error_context import ErrorContext
+    from ferrule.analysis.python_executor.stages import ExtractedData, Methodology
 
 StageType: TypeAlias = Literal[
     "data", "complexity", "plan", "task_execution", "iteration", "synthesis", "focused_answer"
@@ -37,8 +45,8 @@ class Attempt:
     """Seconds that it had."""
     code: str | None = None
     """The code of this attempt."""
-    error_context: Any = None
-    """The `ErrorContext` that the next attempt was given."""
+    error_context: ErrorContext | None = None
+    """What the next attempt was told of the error."""
     restart: int = 0
     """Which full restart of the Python task it belongs to, from 0."""
 
@@ -75,12 +83,12 @@ class TaskExecution:
     """Why it has no result; None if it has one."""
     code: str | None = None
     """The code that gave the result; only `py_executor` has some, as all of the following."""
-    methodology_data: Any = None
-    """Its `Methodology`."""
-    extracted_data: Any = None
-    """Its `ExtractedData`."""
-    functions: tuple[Any, ...] = ()
-    """The `FunctionDoc`s that it was shown."""
+    methodology_data: Methodology | None = None
+    """How it was computed."""
+    extracted_data: ExtractedData | None = None
+    """The values that it took from the task and its context."""
+    functions: tuple[FunctionDoc, ...] = ()
+    """Those that the model was shown."""
     output: str = ""
     """What the code printed."""
     figures: tuple[Image, ...] = ()
@@ -90,8 +98,8 @@ class TaskExecution:
     """Every attempt, the successful one included."""
     notes: tuple[str, ...] = ()
     """What was changed without being asked, such as indentation that was repaired."""
-    kept: Any = field(default=None, repr=False, compare=False)
-    """The `TaskValue` that later tasks see as `results["t1"]`."""
+    kept: TaskValue | None = field(default=None, repr=False, compare=False)
+    """What later tasks see as `results["t1"]`."""
     started: float = 0.0
     """Seconds after the start of the analysis."""
     ended: float = 0.0
@@ -142,15 +150,15 @@ class AnalysisResult:
     """A question, what was done about it, and its answer."""
 
     question: str
-    tables: tuple[Any, ...] = ()
+    tables: tuple[Table, ...] = ()
     """The tables that were given, with their profiles."""
     output_entries: list[OutputEntry] = field(default_factory=list)
     answer: str = ""
     """The answer, a text of some paragraphs. Without a synthesis, what the finished tasks found."""
     key_findings: tuple[str, ...] = ()
     focused_answer: FocusedAnswer | None = None
-    numbers: tuple[Any, ...] = ()
-    """Where each number of the answer comes from: `NumberLink`s."""
+    numbers: tuple[NumberLink, ...] = ()
+    """Where each number of the answer comes from."""
     stopped: str | None = None
     """Why the result is partial, in a sentence; None if it is complete."""
     notices: tuple[str, ...] = ()

@@ -6,17 +6,18 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ferrule._util.terminal_text import escape_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
     from rich.tree import Tree
 
     from ferrule.analysis.events import AnalysisEvent
     from ferrule.analysis.limits import Spending
-    from ferrule.analysis.plan import PlanTask
+    from ferrule.analysis.plan import Plan, PlanTask
     from ferrule.analysis.result import TaskExecution
 
 _SHOWN = 100
@@ -132,7 +133,7 @@ class ProgressTree:
             tree.add(self._draw_task(task))
         return tree
 
-    def _draw_task(self, task: PlanTask) -> Any:
+    def _draw_task(self, task: PlanTask) -> Text:
         from rich.text import Text
 
         ended, stage = self._ended.get(task.id), self._running.get(task.id)
@@ -189,7 +190,7 @@ def describe_event(event: AnalysisEvent, receiver: str | None = None) -> list[st
     return []
 
 
-def describe_plan(plan: Any, number: int = 0) -> list[str]:
+def describe_plan(plan: Plan, number: int = 0) -> list[str]:
     """The lines of a plan: its approach, and each task with its tool and what it needs."""
     title = "plan" if not number else f"plan of round {number + 1}"
     lines = [f"{title}: {_shorten(plan.approach, 2 * _SHOWN)}"]

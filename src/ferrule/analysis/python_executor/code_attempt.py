@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ferrule.analysis.python_executor.error_context import describe_failed_checks, describe_finding
+from ferrule.analysis.python_executor.error_context import ErrorContext, describe_failed_checks, describe_finding
 from ferrule.analysis.python_executor.indentation import repair_indentation
-from ferrule.analysis.python_executor.outcome import ErrorContext
 from ferrule.analysis.python_executor.refusals import explain_refusal
 from ferrule.analysis.python_executor.retries import CodeFailure
 from ferrule.analysis.python_executor.runs import CodeRun, run_code

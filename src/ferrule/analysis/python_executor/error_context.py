@@ -1,4 +1,4 @@
-"""Makes the `ErrorContext` of what went wrong with code, whatever it was: syntax, a refusal, an exception, a limit.
+"""The `ErrorContext` of what went wrong with code, whatever it was: syntax, a refusal, an exception, a limit.
 
 An exception is explained where it was raised, in the sandbox (`harness`): that asks friendly-traceback, which looks at
 the values of the program. Here only text arrives, and it is read as text of the model's code.
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-
-from ferrule.analysis.python_executor.outcome import ErrorContext
 
 if TYPE_CHECKING:
     from ferrule.sandbox.checks import Finding
@@ -44,15 +43,36 @@ _LIMITS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 }
 """By the kind of a run's error: the `error_type`, and what to do."""
 
-
 _NOT_INSTALLED: Final = (
     "It isn't installed, and nothing can be installed: use the standard library, numpy, pandas, scipy, sklearn, "
     "statsmodels or matplotlib."
 )
 
-
 _SESSION: Final = re.compile(r"[;,] the session [^;]*$")
 """What a message says of the session: each run has one of its own, so the model has no use for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorContext:
+    """What is known of an error, as the next attempt is told it. The fields are the fourth seed's."""
+
+    error_type: str
+    """The exception's class, or what ended the code: `Timeout`, `OutOfMemory`, `TooMuchOutput`, `NoResult`, …"""
+    error_message: str
+    problematic_line: int | None = None
+    """Counted from 1."""
+    problematic_code: str = ""
+    """The code at that line."""
+    variable_name: str = ""
+    """The name, attribute or key that doesn't exist."""
+    suggested_fixes: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """One line: the line of the code, the type, the message."""
+        is_said = self.error_message.startswith("line ")
+        place = f"line {self.problematic_line}: " if self.problematic_line and not is_said else ""
+        return f"{place}{self.error_type}: {self.error_message}"
 
 
 def describe_limit(error: RunError, code: str) -> ErrorContext:

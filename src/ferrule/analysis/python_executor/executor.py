@@ -10,8 +10,8 @@ returned, and says that they failed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ferrule.analysis.python_executor.task_run import PythonTask, TaskRun, TaskServices
 from ferrule.analysis.settings import PYTHON
@@ -19,7 +19,6 @@ from ferrule.analysis.settings import PYTHON
 if TYPE_CHECKING:
     from ferrule.analysis.asking import Asker
     from ferrule.analysis.data.task_value import TaskValue
-    from ferrule.analysis.events import AnalysisEvent
     from ferrule.analysis.python_executor.function_lookup import FunctionSource
     from ferrule.analysis.python_executor.outcome import PythonOutcome
     from ferrule.analysis.python_executor.runs import CodeSession
@@ -33,14 +32,7 @@ class PythonExecutor:
         self._services = TaskServices(asker.for_tool(PYTHON), settings, data, functions)
         self._runs: Counter[str] = Counter()
 
-    async def run(
-        self,
-        task: str,
-        query: str,
-        context: str,
-        results: Mapping[str, Any],
-        on_event: Callable[[AnalysisEvent], None] | None = None,
-    ) -> PythonOutcome:
+    async def run(self, task: str, query: str, context: str, results: Mapping[str, TaskValue]) -> PythonOutcome:
         """Run one task: `task` is its id, `query` what it is to compute, `context` what is known: data and results.
 
         Never raises for what the model or its code did wrong: the outcome has the `error`. Raises `ModelError` if the
@@ -49,13 +41,4 @@ class PythonExecutor:
         """
         runs = self._runs[task]
         self._runs[task] += 1
-        values = {name: _make_task_value(value) for name, value in results.items()}
-        described = PythonTask(task, query, context, values, on_event or self._services.asker.emit)
-        return await TaskRun(self._services, described, first_restart=runs).run()
-
-
-def _make_task_value(value: Any) -> TaskValue:
-    """A result as code sees it. Tasks that ran no code leave plain JSON data."""
-    from ferrule.analysis.data.task_value import TaskValue
-
-    return value if isinstance(value, TaskValue) else TaskValue(value)
+        return await TaskRun(self._services, PythonTask(task, query, context, results), first_restart=runs).run()

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from ferrule.analysis.functions.document import FunctionDoc
     from ferrule.analysis.python_executor.stages import Methodology
 
-_OFFERED: Final = 8
-"""Functions that a methodology is chosen with."""
 _MOST_NAMED: Final = 12
 _FOUND_BY_WORDS: Final = 3
 
@@ -39,11 +37,6 @@ class FoundFunctions:
     def note(self) -> str:
         """What is said of the missing ones; empty if there are none."""
         return f"not installed or not existing: {', '.join(self.missing)}" if self.missing else ""
-
-
-def offer_functions(source: FunctionSource, query: str) -> list[FunctionDoc]:
-    """The functions that are offered before the methodology is chosen."""
-    return source.search(query, _OFFERED)
 
 
 async def look_up_functions(source: FunctionSource, methodology: Methodology) -> FoundFunctions:

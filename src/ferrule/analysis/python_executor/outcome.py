@@ -16,29 +16,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorContext:
-    """What is known of an error, as the next attempt is told it. The fields are the fourth seed's."""
-
-    error_type: str
-    """The exception's class, or what ended the code: `Timeout`, `OutOfMemory`, `TooMuchOutput`, `NoResult`, …"""
-    error_message: str
-    problematic_line: int | None = None
-    """Counted from 1."""
-    problematic_code: str = ""
-    """The code at that line."""
-    variable_name: str = ""
-    """The name, attribute or key that doesn't exist."""
-    suggested_fixes: tuple[str, ...] = ()
-
-    @property
-    def summary(self) -> str:
-        """One line: the line of the code, the type, the message."""
-        is_said = self.error_message.startswith("line ")
-        place = f"line {self.problematic_line}: " if self.problematic_line and not is_said else ""
-        return f"{place}{self.error_type}: {self.error_message}"
-
-
-@dataclass(frozen=True, slots=True)
 class PythonOutcome:
     """What a Python task left. `error` is None if it has a result, which may still have failed checks."""
 

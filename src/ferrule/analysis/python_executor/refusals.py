@@ -10,8 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ferrule.analysis.python_executor.error_context import get_line
-from ferrule.analysis.python_executor.outcome import ErrorContext
+from ferrule.analysis.python_executor.error_context import ErrorContext, get_line
 
 if TYPE_CHECKING:
     from ferrule.sandbox.checks import Finding

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from ferrule._util.pluralize import pluralize
+from ferrule.builtin_tools.python_values import render_value
 
 if TYPE_CHECKING:
     from ferrule.analysis.python_executor.runs import CodeRun
@@ -15,8 +18,6 @@ LONGEST: Final = 10_000
 
 def render_result(run: CodeRun, notes: Sequence[str]) -> str:
     """The value, what was printed, how many figures there are, the checks, and the notes."""
-    from ferrule.builtin_tools.python_values import render_value
-
     parts = []
     if run.value is not None:
         parts.append(cut_middle(render_value(run.value)))
@@ -25,7 +26,7 @@ def render_result(run: CodeRun, notes: Sequence[str]) -> str:
     if run.output.strip():
         parts.append(f"Printed:\n{cut_middle(run.output.strip())}")
     if run.figures:
-        parts.append("1 figure" if len(run.figures) == 1 else f"{len(run.figures)} figures")
+        parts.append(pluralize(len(run.figures), "figure"))
     if run.checks:
         parts.append(render_checks(run.checks))
     parts += [f"Note: {note}" for note in notes]
@@ -40,13 +41,6 @@ def render_checks(checks: Sequence[ResultCheck]) -> str:
         for check in checks
     ]
     return "\n".join(["Checks of the result:", *lines])
-
-
-def convert_value(value: Any) -> Any:
-    """The value as JSON data."""
-    from ferrule.builtin_tools.python_values import to_plain_json
-
-    return to_plain_json(value)
 
 
 def cut_middle(text: str, longest: int = LONGEST) -> str:

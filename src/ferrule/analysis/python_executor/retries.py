@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from ferrule.analysis.settings import AnalysisSettings
+from ferrule.analysis.settings import AnalysisSettings, extend_timeout
 
 CodeFailure: TypeAlias = Literal["syntax", "safety", "runtime", "check"]
 """Why code has to be written again. A failed check of the result counts as `runtime`."""
@@ -38,15 +37,11 @@ class RetryBudget:
     @property
     def run_timeout(self) -> int:
         """`(python_run_timeout * (5 + attempt)) // 5`."""
-        from ferrule.analysis.settings import extend_timeout
-
         return extend_timeout(self.settings.python_run_timeout, self.attempt)
 
     @property
     def ask_timeout(self) -> int:
         """The same of `tool_timeout`, for one question to the model."""
-        from ferrule.analysis.settings import extend_timeout
-
         return extend_timeout(self.settings.tool_timeout, self.attempt)
 
     def get_limit(self, failure: CodeFailure) -> int:

@@ -12,12 +12,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ferrule.analysis.python_executor.error_context import (
+    ErrorContext,
     describe_exception,
     describe_invalid_input,
     describe_limit,
     describe_no_result,
 )
-from ferrule.analysis.python_executor.outcome import ErrorContext
 from ferrule.analysis.result import ResultCheck
 from ferrule.conversation import Image
 from ferrule.errors import SandboxInputError

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ferrule.analysis.events import AnalysisEvent, TaskProgress, TaskRetried
+from ferrule.analysis.events import TaskProgress, TaskRetried
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.python_executor import prompts
 from ferrule.analysis.python_executor.code_attempt import CodeTrial, TriedCode
 from ferrule.analysis.python_executor.error_context import describe_invalid_answer
 from ferrule.analysis.python_executor.extraction import find_unknown_numbers
-from ferrule.analysis.python_executor.function_lookup import (
-    FoundFunctions,
-    FunctionSource,
-    look_up_functions,
-    offer_functions,
-)
+from ferrule.analysis.python_executor.function_lookup import FoundFunctions, FunctionSource, look_up_functions
 from ferrule.analysis.python_executor.outcome import PythonOutcome
-from ferrule.analysis.python_executor.rendering import convert_value, render_result
+from ferrule.analysis.python_executor.rendering import render_result
 from ferrule.analysis.python_executor.retries import RetryBudget
 from ferrule.analysis.python_executor.runs import CodeRun
 from ferrule.analysis.python_executor.stages import (
@@ -32,6 +27,7 @@ from ferrule.analysis.python_executor.stages import (
 )
 from ferrule.analysis.result import Attempt
 from ferrule.analysis.stages import StageKey
+from ferrule.builtin_tools.python_values import to_plain_json
 from ferrule.errors import ModelError, OutputInvalid
 
 if TYPE_CHECKING:
@@ -42,6 +38,8 @@ if TYPE_CHECKING:
 
 Output = TypeVar("Output")
 _NOTHING: Final = "no code could be written and run"
+_OFFERED: Final = 8
+"""Functions that a methodology is chosen with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,6 @@ class PythonTask:
     query: str
     context: str
     results: Mapping[str, TaskValue]
-    emit: Callable[[AnalysisEvent], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ class TaskRun:
     async def _prepare(self) -> None:
         """The methodology, the functions that it names, the values that it needs."""
         query = self._task.query
-        offered = offer_functions(self._services.functions, query)
+        offered = self._services.functions.search(query, _OFFERED)
         sections = {"Functions that are installed": prompts.render_functions(offered, short=True)}
         self._methodology = await self._ask("methodology", prompts.METHODOLOGY, sections, Methodology)
         self._report("functions", ", ".join(self._methodology.recommended_function_paths))
@@ -211,7 +208,7 @@ class TaskRun:
             self._best = tried
 
     def _report(self, stage: str, detail: str = "") -> None:
-        self._task.emit(TaskProgress(self._task.id, stage, detail))
+        self._services.asker.emit(TaskProgress(self._task.id, stage, detail))
 
     def _report_retry(self) -> None:
         """Report that another attempt begins, unless it is the first."""
@@ -219,7 +216,9 @@ class TaskRun:
         if last is not None and last.failure is not None:
             temperature, timeout = self._budget.temperature, self._budget.run_timeout
             number = len(self._attempts)
-            self._task.emit(TaskRetried(self._task.id, number, last.failure, last.message, temperature, timeout))
+            self._services.asker.emit(
+                TaskRetried(self._task.id, number, last.failure, last.message, temperature, timeout)
+            )
 
     def _finish(self, problem: str | None) -> PythonOutcome:
         """The outcome: of the best result, or of the failure. `problem` is what ended the task early."""
@@ -239,7 +238,7 @@ class TaskRun:
         return replace(
             outcome,
             result=render_result(run, notes),
-            value=convert_value(run.value),
+            value=to_plain_json(run.value),
             frames=run.frames,
             code=self._best.code,
             output=run.output,

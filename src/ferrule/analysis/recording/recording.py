@@ -240,13 +240,6 @@ class Recording:
         self.keep_shared(name, values)
         return values
 
-    def find_value(self, name: str) -> Any:
-        """The data of that name. Raises `LimitReached` if it isn't recorded: the analysis ended before."""
-        assert self.source is not None
-        if name not in self.source.values:
-            raise LimitReached("recording", f"{self.source.stop_reason} ({name} isn't recorded)")
-        return self.source.values[name]
-
     def put_blob(self, data: bytes) -> str:
         """Keep bytes beside the recording; returns their name."""
         return self._writer.blobs.put(data) if self._writer is not None else hash_blob(data)

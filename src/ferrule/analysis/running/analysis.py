@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.analysis.asking import Asker, check_model_names
 from ferrule.analysis.events import (
@@ -37,6 +37,9 @@ from ferrule.analysis.settings import AnalysisSettings
 from ferrule.errors import FerruleError, OutputInvalid, PolicyError, RegistryError, SettingsError, ToolDefinitionError
 from ferrule.tools.registry import ToolLike
 
+if TYPE_CHECKING:
+    from ferrule.analysis.data.table import Table
+
 ApprovePlan: TypeAlias = Callable[[Plan], Awaitable[Plan | None]]
 
 RUNNING = "the analysis is still running"
@@ -51,7 +54,7 @@ _RAISED = (PolicyError, RegistryError, SettingsError, ToolDefinitionError)
 class SharedData:
     """The tables of an analysis, and what models are shown of each."""
 
-    tables: tuple[Any, ...] = ()
+    tables: tuple[Table, ...] = ()
     text: str = ""
     profiles: dict[str, str] = field(default_factory=dict)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ferrule.analysis.asking import Asker
+from ferrule.analysis.data.task_value import TaskValue
 from ferrule.analysis.events import TaskRetried, TaskStarted
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.plan import PlanTask
@@ -138,12 +139,10 @@ class TaskRunner:
             parts.append("Results of the tasks that it needs:\n\n" + "\n\n".join(needed))
         return "\n\n".join(parts)
 
-    def _collect_values(self, task: PlanTask) -> dict[str, Any]:
+    def _collect_values(self, task: PlanTask) -> dict[str, TaskValue]:
         """The values of the tasks that it needs, as code sees them; nothing for a tool that runs none."""
         if task.tool != PYTHON:
             return {}
-        from ferrule.analysis.data.task_value import TaskValue
-
         needed = [self.ended[need] for need in task.needs]
         return {one.id: TaskValue(one.value) if one.kept is None else one.kept for one in needed}
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ferrule.analysis.asking import Asker, StageKey
 from ferrule.analysis.settings import AnalysisSettings
 from ferrule.errors import FerruleError, ToolFailed
 from ferrule.tools.scope import CallScope
+
+if TYPE_CHECKING:
+    from ferrule.analysis.data.task_value import TaskValue
+    from ferrule.analysis.python_executor.outcome import PythonOutcome
 
 Output = TypeVar("Output")
 
@@ -23,11 +27,11 @@ class TaskAttempt:
     """Counted from 0."""
     context: str = ""
     """The results that the task needs, and the data as far as models may be shown them."""
-    results: Mapping[str, Any] = field(default_factory=dict)
+    results: Mapping[str, TaskValue] = field(default_factory=dict)
     """The values of the tasks that it needs, for code."""
     failure: Exception | None = None
     """What ended the attempt, for whoever decides on another one."""
-    outcome: Any = None
+    outcome: PythonOutcome | None = None
     """What `py_executor` left besides its result."""
 
 
