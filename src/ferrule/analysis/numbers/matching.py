@@ -72,12 +72,10 @@ class NumberLink:
 
 def match_numbers(answer: str, sources: Sequence[NumberSource]) -> list[NumberLink]:
     """All numbers of an answer in its order, each with the source that it was found in."""
-    index = _SourceIndex(sources)
-    return [_link(answer, number, index) for number in find_numbers(answer)]
+    return SourceIndex(sources).match(answer)
 
 
-def _link(answer: str, number: FoundNumber, index: _SourceIndex) -> NumberLink:
-    source = index.find(number, _Context.of_answer(answer, number))
+def _link(answer: str, number: FoundNumber, source: NumberSource | None) -> NumberLink:
     kind: LinkKind
     is_asked = source is not None and source.kind == "question" and answer[: number.start].lower().endswith("top ")
     if number.role != "quantity" and not is_asked:
@@ -135,8 +133,11 @@ class _SourceNumber:
 
 
 @dataclass(slots=True)
-class _SourceIndex:
-    """The numbers of all sources, sorted by size, so that an answer's number is looked up by bisection."""
+class SourceIndex:
+    """The numbers of all sources, sorted by size, so that an answer's number is looked up by bisection.
+
+    Reading the sources takes by far the most time (seconds a megabyte): make one index for several texts.
+    """
 
     sources: Sequence[NumberSource]
     numbers: list[_SourceNumber] = field(init=False)
@@ -151,14 +152,19 @@ class _SourceIndex:
         texts = [source.text.lower() for source in self.sources]
         self.units = frozenset(size for unit, size in patterns.UNITS if any(unit.search(text) for text in texts))
 
-    def find(self, number: FoundNumber, context: _Context) -> NumberSource | None:
+    def match(self, answer: str) -> list[NumberLink]:
+        """See `match_numbers`."""
+        numbers = find_numbers(answer)
+        return [_link(answer, number, self._find(number, _Context.of_answer(answer, number))) for number in numbers]
+
+    def _find(self, number: FoundNumber, context: _Context) -> NumberSource | None:
         """The source that a number of an answer most probably came from.
 
         What a model wrote often repeats what code computed, so that code comes first, unless nothing around its number
         speaks of the same.
         """
         best: dict[bool, tuple[float, bool, NumberSource]] = {}
-        for factor, candidate in self._candidates(number):
+        for factor, candidate in self._find_candidates(number):
             score = _score(number, factor, context, candidate)
             is_model = candidate.source.kind == "model"
             if score is not None and (is_model not in best or score > best[is_model][0]):
@@ -170,7 +176,7 @@ class _SourceIndex:
             return next((candidate.source for candidate in self.numbers if _is_bounded(number, candidate)), None)
         return best[False][2] if False in best else None
 
-    def _candidates(self, number: FoundNumber) -> Iterator[tuple[float, _SourceNumber]]:
+    def _find_candidates(self, number: FoundNumber) -> Iterator[tuple[float, _SourceNumber]]:
         """The numbers of sources that may be this one, each with what this one is multiplied with to be it."""
         units = {1 / unit for unit in self.units} if _HAS_SCALE.search(number.text) else set()
         for factor in {1.0, number.percent or 1.0, number.percent / 1e-2 or 1e2} | units:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from ferrule._util.output_files import open_output
 from ferrule._util.pluralize import pluralize
-from ferrule.analysis.numbers.matching import NumberLink, NumberSource, match_numbers
+from ferrule.analysis.numbers.matching import NumberLink, SourceIndex
 from ferrule.analysis.numbers.sources import collect_sources, describe_profiles
 from ferrule.analysis.report.data import show_data
 from ferrule.analysis.report.tasks import describe_seconds, draw_plan, show_plans, show_task
@@ -50,7 +50,7 @@ def write_report(result: AnalysisResult, path: Path) -> None:
 
 def render_report(result: AnalysisResult) -> str:
     """The page of an analysis, complete or partial."""
-    sources = collect_sources(result.question, describe_profiles(result.tables), result.tasks)
+    sources = SourceIndex(collect_sources(result.question, describe_profiles(result.tables), result.tasks))
     body = [
         element("header", element("h1", result.question, id="question"), _describe_usage(result)),
         *_show_notices(result),
@@ -81,15 +81,15 @@ def _show_notices(result: AnalysisResult) -> Iterator[Markup]:
         yield element("p", notice, class_="notice")
 
 
-def _show_answer(result: AnalysisResult, sources: Sequence[NumberSource]) -> Markup:
-    links = list(result.numbers) or match_numbers(result.answer, sources)
+def _show_answer(result: AnalysisResult, sources: SourceIndex) -> Markup:
+    links = list(result.numbers) or sources.match(result.answer)
     shown = [element("h2", "Answer")]
     if result.focused_answer is not None and result.focused_answer.formatted_answer:
         formatted = result.focused_answer.formatted_answer
-        shown.append(element("div", _link_numbers(formatted, match_numbers(formatted, sources)), class_="focused"))
+        shown.append(element("div", _link_numbers(formatted, sources.match(formatted)), class_="focused"))
     shown.append(_link_numbers(result.answer or "There is no answer.", links))
     if result.key_findings:
-        findings = [_link_numbers(finding, match_numbers(finding, sources)) for finding in result.key_findings]
+        findings = [_link_numbers(finding, sources.match(finding)) for finding in result.key_findings]
         shown += [element("h3", "Key findings"), element("ul", [element("li", finding) for finding in findings])]
     if links:
         shown.append(_list_numbers(links))
