@@ -42,7 +42,6 @@ class FoundNumber:
     """Whether "about" or the like stands before it, so that its final zeros may be rounded ones."""
     bound: Bound = ""
     """Whether it is said to be a bound: "less than 5", "p < 0.001"."""
-    is_signed: bool = False
 
 
 def find_numbers(text: str, *, is_output: bool = False) -> list[FoundNumber]:
@@ -153,7 +152,6 @@ def _read_quantity(text: str, match: re.Match[str], *, decimal_comma: bool) -> F
         (-value if is_negative else value) * scale,
         last_digit * scale,
         percent=patterns.PERCENTS[percent] if percent else 0.0,
-        is_signed=is_negative,
         **_read_before(text, start),
     )
 

@@ -42,8 +42,7 @@ class NumberSource:
     """A text that an answer's numbers may have come from.
 
     `id` is a task's ("t1"), "question", or of a profile ("sales.profile"). A "run" is of code; a "model" wrote the
-    text without running any. `values` are numbers of the same source
-    that its text may show rounded.
+    text without running any. `values` are numbers of the same source that its text may show rounded.
     """
 
     id: str
@@ -58,8 +57,8 @@ class NumberLink:
 
     `kind`: "computed" by a run, "given" in the question or a profile, "stated" by a task in which a model reasoned or
     recalled and no code ran, a "year" (a date, a time), an "ordinal" (a rank, quarter, step, item of a list), or "not
-    computed". `source` is the id of what has this number; years and
-    ordinals may have one, too. `value` is what the digits say: 0.123 for "12.3%", 1200000 for "1.2M".
+    computed". `source` is the id of what has this number; years and ordinals may have one, too. `value` is what the
+    digits say: 0.123 for "12.3%", 1200000 for "1.2M".
     """
 
     start: int
@@ -180,7 +179,7 @@ class SourceIndex:
         """The numbers of sources that may be this one, each with what this one is multiplied with to be it."""
         units = {1 / unit for unit in self.units} if _HAS_SCALE.search(number.text) else set()
         for factor in {1.0, number.percent or 1.0, number.percent / 1e-2 or 1e2} | units:
-            tolerance, size = _tolerance(number) * factor, abs(number.value) * factor
+            tolerance, size = _find_tolerance(number) * factor, abs(number.value) * factor
             first, last = bisect_left(self.sizes, size - tolerance), bisect_right(self.sizes, size + tolerance)
             for candidate in self.numbers[first:last]:
                 if factor in units or _may_compare(number, factor, candidate):
@@ -217,7 +216,7 @@ def _read_source(order: int, source: NumberSource) -> Iterator[_SourceNumber]:
         yield _SourceNumber(value, 0.0, source, order, _Context(), False, is_crowded, "quantity", "")
 
 
-def _tolerance(number: FoundNumber) -> float:
+def _find_tolerance(number: FoundNumber) -> float:
     """How far a number may be from one that it is the rounded form of, in its own unit.
 
     Half of the last digit shown, also where it is rounded up or to even. After "about", final zeros are digits that
@@ -252,7 +251,7 @@ def _score(number: FoundNumber, factor: float, context: _Context, candidate: _So
     """How probably the number came from there, or None if it can't have: the more words in common, the more so."""
     difference = abs(abs(candidate.value) - abs(number.value) * factor)
     is_exact = difference <= 1e-9 * abs(candidate.value)
-    if not is_exact and (context.is_chosen or candidate.last_digit > 2 * _tolerance(number) * factor):
+    if not is_exact and (context.is_chosen or candidate.last_digit > 2 * _find_tolerance(number) * factor):
         return None
     if not _may_have_sign(number, context, candidate) or not _may_have_role(number, candidate, is_exact=is_exact):
         return None
