@@ -18,6 +18,7 @@ from ferrule._util.background import run_synchronously
 from ferrule.analysis.data.reading import read_tables
 from ferrule.analysis.data.session import DataSession
 from ferrule.analysis.data.sources import make_sources
+from ferrule.analysis.data.table import ColumnProfile, Table
 from ferrule.analysis.python_executor.runs import run_code
 from ferrule.analysis.python_executor.stages import ExtractedData
 from ferrule.analysis.report.notebook import render_notebook, write_notebook
@@ -84,6 +85,27 @@ def test_its_data_are_named_from_where_it_is(folder: Path) -> None:
     source = (folder / "notebooks" / "out.ipynb").read_text(encoding="utf-8")
     assert "{'sales': '../data/sales.csv'}" in source
     assert str(folder) not in source
+
+
+def test_a_workbook_is_named_as_it_was_given(tmp_path: Path) -> None:
+    parts = [("plan_2023", "plan", "2023"), ("plan_2024_final", "plan", "2024 (final)"), ("sales_q3", "sales_q3", "q3")]
+    tables = tuple(
+        Table(
+            name=name,
+            path=tmp_path / f"{file}.xlsx",
+            kind="excel",
+            part=part,
+            rows=1,
+            columns=(ColumnProfile(name="revenue", type="integer", missing=0),),
+            memory=8,
+            parquet=tmp_path / f"{name}.parquet",
+            digest=name,
+        )
+        for name, file, part in parts
+    )
+    notebook = json.loads(render_notebook(AnalysisResult("Why?", tables), tmp_path))
+    (setup,) = [cell for cell in notebook["cells"] if cell["id"] == "setup"]
+    assert "    data={'plan': 'plan.xlsx', 'sales_q3': 'sales_q3.xlsx'},\n" in setup["source"]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import math
 import os
 import pprint
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,7 +80,7 @@ def _list_requirements() -> Iterator[str]:
 
 
 def _write_setup(result: AnalysisResult, folder: Path) -> Iterator[str]:
-    files = {_find_source_name(table): _make_relative(table.path, folder) for table in result.tables}
+    files = {name: _make_relative(path, folder) for name, path in _find_sources(result.tables)}
     digests = {table.name: table.digest for table in result.tables}
     yield "from ferrule.analysis.report.notebook_run import NotebookRun"
     yield ""
@@ -91,12 +91,16 @@ def _write_setup(result: AnalysisResult, folder: Path) -> Iterator[str]:
     yield ")"
 
 
-def _find_source_name(table: Any) -> str:
-    """The name that the table's file was given: a table of a workbook has that of its sheet behind it."""
+def _find_sources(tables: Sequence[Any]) -> Iterator[tuple[str, Path]]:
+    """The files of tables, each with the name that it was given, which several tables of it have at their start."""
     from ferrule.analysis.data.sources import make_identifier
 
-    name: str = table.name
-    return name.removesuffix(f"_{make_identifier(table.part)}") if table.part else name
+    for table in tables:
+        name: str = table.name
+        if any(other.path == table.path and other.part != table.part for other in tables):
+            starts = (name[:end] for end in range(1, len(name) + 1))
+            name = next((start for start in starts if make_identifier(f"{start}_{table.part}") == name), name)
+        yield name, table.path
 
 
 def _make_relative(path: Path, folder: Path) -> str:
