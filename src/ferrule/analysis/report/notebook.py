@@ -52,7 +52,9 @@ def render_notebook(result: AnalysisResult, folder: Path) -> str:
         "ferrule": {"question": result.question, "versions": versions},
     }
     whole = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-    return json.dumps(_replace_surrogates(whole), ensure_ascii=False, indent=1) + "\n"
+    text = json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+    # Lone surrogates, which models may write and UTF-8 can't hold.
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 _NOTES: Final = """The cells below compute the numbers of the answer again and compare them. They need
@@ -214,13 +216,3 @@ def _defuse(text: str) -> str:
     """A model's Markdown without HTML, links and images, which a notebook would render or fetch."""
     shown = show_hidden(text).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"(\])(\s*[(:\[])", r"\1\\\2", shown)
-
-
-def _replace_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, dict):
-        return {_replace_surrogates(name): _replace_surrogates(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_replace_surrogates(inner) for inner in value]
-    return value
