@@ -47,54 +47,6 @@ def write_shapes(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_file())
 
 
-def test_every_shape_gives_the_same_table(tmp_path: Path) -> None:
-    paths = write_shapes(tmp_path)
-    tables = read(tmp_path, *paths)
-    assert len(tables) == len(paths) == 12
-    for table in tables.values():
-        region, amount, day = table.columns
-        assert table.rows == 3
-        assert [region.name, amount.name, day.name] == ["region", "amount", "day"], table.name
-        assert (region.type, region.distinct, region.lengths) == ("text", 2, (5, 5)), table.name
-        assert (amount.type, amount.missing, amount.minimum, amount.maximum) == ("number", 1, 1.5, 4.0), table.name
-        assert amount.mean == 2.75
-        assert day.type in {"date", "timestamp"}, table.name
-        assert str(day.minimum).startswith("2024-01-02")
-        assert frame(table)["region"].tolist() == ["North", "South", "North"]
-        assert table.parquet.name == f"{table.digest}.parquet"
-
-
-def test_lines_of_two_encodings_are_read_as_each_is(tmp_path: Path) -> None:
-    path = tmp_path / "mixed.csv"
-    path.write_bytes("name,n\nMüller,1\n".encode() + "Müller,2\n".encode("cp1252"))
-    table = read(tmp_path, path)["mixed"]
-    assert frame(table)["name"].tolist() == ["Müller", "Müller"]
-    assert table.notes[0] == "lines of two encodings: 1 as UTF-8 and 1 as cp1252"
-
-
-def test_each_sheet_and_database_table_is_a_table(tmp_path: Path) -> None:
-    with pd.ExcelWriter(tmp_path / "plan 2024.xlsx") as book:
-        pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="Q1", index=False)
-        pd.DataFrame({"b": ["x"]}).to_excel(book, sheet_name="Q 2", index=False)
-        pd.DataFrame().to_excel(book, sheet_name="empty", index=False)
-    with sqlite3.connect(tmp_path / "shop.db") as base:
-        base.execute("CREATE TABLE orders (id INTEGER, made DATETIME, what)")
-        base.execute("INSERT INTO orders VALUES (1, '2024-01-02 10:00:00', 'a'), (2, NULL, 5)")
-        base.execute("CREATE TABLE people (id INTEGER)")
-        base.execute("INSERT INTO people VALUES (1)")
-    base.close()
-    tables = read(tmp_path, tmp_path / "plan 2024.xlsx", f"s={tmp_path / 'shop.db'}")
-    assert sorted(tables) == ["plan_2024_Q1", "plan_2024_Q_2", "s_orders", "s_people"]
-    assert [column.type for column in tables["s_orders"].columns] == ["integer", "timestamp", "text"]
-
-
-def test_a_type_that_changes_late_in_the_file_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "late.csv"
-    path.write_text("n\n" + "1\n" * 30_000 + "n/a\n" + "twelve\n")
-    [column] = read(tmp_path, path)["late"].columns
-    assert (column.type, column.missing, column.distinct) == ("text", 1, 2)
-
-
 UNUSUAL: dict[str, tuple[bytes, list[str], list[str]]] = {
     "ragged.csv": (b"a,b,c\n1,2,3\n4,5\n6,7,8,9\n10,11,12\n", ["a", "b", "c", "column3"], ["integer"] * 4),
     "twice.csv": (b"a,a,A,\n1,2,3,4\n", ["a", "a_1", "A_2", "column3"], ["integer"] * 4),
@@ -115,18 +67,79 @@ UNUSUAL: dict[str, tuple[bytes, list[str], list[str]]] = {
 
 
 @pytest.fixture(scope="module")
-def unusual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
-    folder = tmp_path_factory.mktemp("unusual")
+def shapes(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The same three rows in every format, encoding and separator."""
+    return write_shapes(tmp_path_factory.mktemp("shapes"))
+
+
+@pytest.fixture(scope="module")
+def tables(shapes: list[Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
+    """All files that can be read, read at once."""
+    folder = tmp_path_factory.mktemp("readable")
     for name, (content, _, _) in UNUSUAL.items():
         (folder / name).write_bytes(content)
-    return read(
-        folder, *(folder / name for name in UNUSUAL if name != "columns.json"), f"lists={folder / 'columns.json'}"
-    )
+    (folder / "mixed.csv").write_bytes("name,n\nMüller,1\n".encode() + "Müller,2\n".encode("cp1252"))
+    (folder / "late.csv").write_text("n\n" + "1\n" * 30_000 + "n/a\n" + "twelve\n")
+    write_workbook(folder / "plan 2024.xlsx")
+    write_database(folder / "shop.db")
+    named = {"columns.json": "lists", "shop.db": "s"}
+    paths = [f"{named[path.name]}={path}" if path.name in named else path for path in sorted(folder.iterdir())]
+    return read(folder, *shapes, *paths)
+
+
+def write_workbook(path: Path) -> None:
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="Q1", index=False)
+        pd.DataFrame({"b": ["x"]}).to_excel(book, sheet_name="Q 2", index=False)
+        pd.DataFrame().to_excel(book, sheet_name="empty", index=False)
+
+
+def write_database(path: Path) -> None:
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE orders (id INTEGER, made DATETIME, what)")
+        base.execute("INSERT INTO orders VALUES (1, '2024-01-02 10:00:00', 'a'), (2, NULL, 5)")
+        base.execute("CREATE TABLE people (id INTEGER)")
+        base.execute("INSERT INTO people VALUES (1)")
+    base.close()
+
+
+def test_every_shape_gives_the_same_table(tables: dict[str, Table], shapes: list[Path]) -> None:
+    read_from = {table.path: table for table in tables.values()}
+    assert len(shapes) == 12
+    for path in shapes:
+        table = read_from[path]
+        region, amount, day = table.columns
+        assert table.rows == 3
+        assert [region.name, amount.name, day.name] == ["region", "amount", "day"], table.name
+        assert (region.type, region.distinct, region.lengths) == ("text", 2, (5, 5)), table.name
+        assert (amount.type, amount.missing, amount.minimum, amount.maximum) == ("number", 1, 1.5, 4.0), table.name
+        assert amount.mean == 2.75
+        assert day.type in {"date", "timestamp"}, table.name
+        assert str(day.minimum).startswith("2024-01-02")
+        assert frame(table)["region"].tolist() == ["North", "South", "North"]
+        assert table.parquet.name == f"{table.digest}.parquet"
+
+
+def test_lines_of_two_encodings_are_read_as_each_is(tables: dict[str, Table]) -> None:
+    table = tables["mixed"]
+    assert frame(table)["name"].tolist() == ["Müller", "Müller"]
+    assert table.notes[0] == "lines of two encodings: 1 as UTF-8 and 1 as cp1252"
+
+
+def test_each_sheet_and_database_table_is_a_table(tables: dict[str, Table]) -> None:
+    names = [name for name, table in tables.items() if table.path.name in {"plan 2024.xlsx", "shop.db"}]
+    assert sorted(names) == ["plan_2024_Q1", "plan_2024_Q_2", "s_orders", "s_people"]
+    assert [column.type for column in tables["s_orders"].columns] == ["integer", "timestamp", "text"]
+
+
+def test_a_type_that_changes_late_in_the_file_is_found(tables: dict[str, Table]) -> None:
+    [column] = tables["late"].columns
+    assert (column.type, column.missing, column.distinct) == ("text", 1, 2)
 
 
 @pytest.mark.parametrize("name", UNUSUAL)
-def test_unusual_files_are_read_as_they_are_meant(unusual: dict[str, Table], name: str) -> None:
-    table = unusual["lists" if name == "columns.json" else name.partition(".")[0]]
+def test_unusual_files_are_read_as_they_are_meant(tables: dict[str, Table], name: str) -> None:
+    table = tables["lists" if name == "columns.json" else name.partition(".")[0]]
     _, names, types = UNUSUAL[name]
     assert [column.name for column in table.columns] == names
     assert [column.type for column in table.columns] == types
@@ -156,7 +169,6 @@ def test_a_file_may_be_larger_than_the_memory(tmp_path: Path) -> None:
 
 
 BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "empty.csv": ("is empty", lambda path: path.write_bytes(b"")),
     "blank.csv": ("nothing but white space", lambda path: path.write_text("\n \n")),
     "lying.csv": ("named as CSV, but contains Parquet", lambda path: pd.DataFrame({"a": [1]}).to_parquet(path)),
     "lying.xlsx": ("named as an Excel workbook, but contains CSV", lambda path: path.write_text(CSV)),
@@ -170,20 +182,36 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
     "torn.json": ("can't be read", lambda path: path.write_text('[{"a": 1}, {"a": ')),
     "torn.db": ("damaged SQLite database", lambda path: path.write_bytes(b"SQLite format 3\0" + b"x" * 900)),
     "paper.pdf": ("is a PDF document", lambda path: path.write_bytes(b"%PDF-1.7 ...")),
-    ".env": ("hidden from model-written code", lambda path: path.write_text("a,b\n1,2\n")),
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_read_is_refused_with_a_reason(tmp_path: Path, name: str) -> None:
-    why, write = BAD[name]
-    path = tmp_path / name
-    write(path)
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The sentence about each bad file of the one error of reading all of them."""
+    folder = tmp_path_factory.mktemp("bad")
+    for name, (_, write) in BAD.items():
+        write(folder / name)
+    sources = [DataSource(folder / name, f"table{number}") for number, name in enumerate(BAD)]
     with pytest.raises(DataError) as caught:
-        read(tmp_path, path)
-    assert why in str(caught.value)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
+        asyncio.run(read_tables(sources, folder / "tables", memory=512 * MB))
+    message = str(caught.value)
+    assert message.startswith(f"{len(BAD)} files can't be read: ")
+    assert "\n" not in message
+    return {name: message.partition(f"{folder / name} ")[2].partition(f"; {folder}")[0] for name in BAD}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_read_is_refused_with_a_reason(refusals: dict[str, str], name: str) -> None:
+    assert BAD[name][0] in refusals[name]
+
+
+def test_empty_and_hidden_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_bytes(b"")
+    with pytest.raises(DataError, match=r"empty\.csv is empty: it has no data to analyse"):
+        read(tmp_path, tmp_path / "empty.csv")
+    (tmp_path / ".env").write_text(CSV)
+    with pytest.raises(DataError, match=r"\.env is hidden from model-written code"):
+        read(tmp_path, tmp_path / ".env")
 
 
 def test_missing_folders_and_clashing_names_are_refused(tmp_path: Path) -> None:

@@ -1,108 +1,92 @@
 """Code of tasks runs with the tables and earlier results bound, each run in a process of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ferrule.analysis.data import DataSession, TaskValue, make_sources, read_tables
+from ferrule.analysis.data import DataSession, Table, TaskValue, make_sources, read_tables
 
 MB = 1 << 20
+PACKAGES = ("numpy", "pandas", "matplotlib")
 
 
-@asynccontextmanager
-async def open_session(folder: Path, *, memory: int = 512 * MB, tier: str | None = None) -> AsyncIterator[DataSession]:
-    path = folder / "sales.csv"
-    if not path.exists():
-        path.write_text("region,amount\n" + "".join(f"{'NS'[n % 2]},{n}\n" for n in range(1000)))
-    tables = await read_tables(make_sources([path]), folder / "tables", memory=256 * MB)
-    async with await DataSession.open(
-        tables, memory=memory, packages=("numpy", "pandas", "matplotlib"), tier=tier
-    ) as session:
-        yield session
+def read_sales(folder: Path, text: str) -> list[Table]:
+    (folder / "sales.csv").write_text(text)
+    return asyncio.run(read_tables(make_sources([folder / "sales.csv"]), folder / "tables", memory=256 * MB))
 
 
-def with_session(folder: Path, work: Callable[[DataSession], Awaitable[None]], **settings: str | int) -> None:
-    async def run() -> None:
-        async with open_session(folder, **settings) as session:  # type: ignore[arg-type]
-            await work(session)
-
-    asyncio.run(run())
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
+    text = "region,amount\n" + "".join(f"{'NS'[n % 2]},{n}\n" for n in range(1000))
+    return read_sales(tmp_path_factory.mktemp("sales"), text)
 
 
-def test_runs_share_tables_and_nothing_else(tmp_path: Path) -> None:
-    async def work(session: DataSession) -> None:
-        run = await session.run("frame = tables['sales']\nframe['amount'] = 0\nint(frame.amount.sum())", timeout=20)
-        assert run.value == 0
-        again = await session.run("'frame' in globals(), int(tables['sales'].amount.sum())", timeout=20)
-        assert again.value == (False, 499_500)
-        failed = await session.run("x = 1\ntables['sales'].amuont", timeout=20)
-        assert failed.error is not None
-        assert failed.error.line == 2
-        missing = await session.run("tables['sale']", timeout=20)
-        assert missing.error is not None
-        assert "there is no table 'sale'; there are: sales" in missing.error.message
-
-    with_session(tmp_path, work)
+@pytest.fixture(scope="module")
+def session(tables: list[Table]) -> Iterator[DataSession]:
+    session = asyncio.run(DataSession.open(tables, memory=512 * MB, packages=PACKAGES))
+    yield session
+    asyncio.run(session.aclose())
 
 
-def test_results_of_a_task_reach_the_next_one(tmp_path: Path) -> None:
-    async def work(session: DataSession) -> None:
-        code = "by = tables['sales'].groupby('region').amount.sum()\n{'by': by, 'p': 0.03, 'names': ['N', 'S']}"
-        run, first = await session.run_and_keep(code, timeout=20)
-        assert first is not None
+async def test_runs_share_tables_and_nothing_else(session: DataSession) -> None:
+    run = await session.run("frame = tables['sales']\nframe['amount'] = 0\nint(frame.amount.sum())", timeout=20)
+    assert run.value == 0
+    again = await session.run("'frame' in globals(), int(tables['sales'].amount.sum())", timeout=20)
+    assert again.value == (False, 499_500)
+    failed = await session.run("x = 1\ntables['sales'].amuont", timeout=20)
+    assert failed.error is not None
+    assert failed.error.line == 2
+    missing = await session.run("tables['sale']", timeout=20)
+    assert missing.error is not None
+    assert "there is no table 'sale'; there are: sales" in missing.error.message
+
+
+async def test_results_of_a_task_reach_the_next_one(session: DataSession) -> None:
+    code = "by = tables['sales'].groupby('region').amount.sum()\n{'by': by, 'p': 0.03, 'names': ['N', 'S']}"
+    run, first = await session.run_and_keep(code, timeout=20)
+    assert first is not None
+    assert run.error is None
+    assert list(first.frames) == ["by"]
+    run, frame = await session.run_and_keep("tables['sales'].head(2000)", timeout=20)
+    assert frame is not None
+    assert frame.is_frame
+    results = {"t1": first, "t2": frame, "t3": TaskValue([1, {"a": None}])}
+    use = "r = results\nint(r['t1']['by'].amount.sum()), r['t1']['p'], len(r['t2']), r['t3'], list(r)"
+    used = await session.run(use, results, timeout=20)
+    assert used.value == (499_500, 0.03, 1000, [1, {"a": None}], ["t1", "t2", "t3"])
+    _, again = await session.run_and_keep("tables['sales'].head(2000)", timeout=20)
+    assert again is not None
+    assert again.digest == frame.digest
+
+
+async def test_open_figures_are_collected_and_runs_go_on_at_once(session: DataSession) -> None:
+    code = "import matplotlib.pyplot as plt\ntables['sales'].groupby('region').amount.sum().plot.bar()\nNone"
+    runs = await asyncio.gather(*(session.run(code, timeout=30) for _ in range(3)))
+    assert [len(run.images) for run in runs] == [1, 1, 1]
+    ended = await session.run("while True: pass", timeout=0.2)
+    assert ended.error is not None
+    assert ended.error.kind == "timeout"
+    # What runs leave in their folders is removed: together it is more than there is room for.
+    for _ in range(5):
+        run = await session.run("open('left', 'wb').write(bytes(9_000_000))", timeout=20)
         assert run.error is None
-        assert list(first.frames) == ["by"]
-        run, frame = await session.run_and_keep("tables['sales'].head(2000)", timeout=20)
-        assert frame is not None
-        assert frame.is_frame
-        results = {"t1": first, "t2": frame, "t3": TaskValue([1, {"a": None}])}
-        use = "r = results\nint(r['t1']['by'].amount.sum()), r['t1']['p'], len(r['t2']), r['t3'], list(r)"
-        used = await session.run(use, results, timeout=20)
-        assert used.value == (499_500, 0.03, 1000, [1, {"a": None}], ["t1", "t2", "t3"])
-        _, again = await session.run_and_keep("tables['sales'].head(2000)", timeout=20)
-        assert again is not None
-        assert again.digest == frame.digest
-
-    with_session(tmp_path, work)
-
-
-def test_open_figures_are_collected_and_runs_go_on_at_once(tmp_path: Path) -> None:
-    async def work(session: DataSession) -> None:
-        code = "import matplotlib.pyplot as plt\ntables['sales'].groupby('region').amount.sum().plot.bar()\nNone"
-        runs = await asyncio.gather(*(session.run(code, timeout=30) for _ in range(3)))
-        assert [len(run.images) for run in runs] == [1, 1, 1]
-        ended = await session.run("while True: pass", timeout=0.2)
-        assert ended.error is not None
-        assert ended.error.kind == "timeout"
-        # What runs leave in their folders is removed: together it is more than there is room for.
-        for _ in range(5):
-            run = await session.run("open('left', 'wb').write(bytes(9_000_000))", timeout=20)
-            assert run.error is None
-
-    with_session(tmp_path, work)
 
 
 @pytest.mark.slow
-def test_a_large_table_is_a_lazy_relation(tmp_path: Path) -> None:
+async def test_a_large_table_is_a_lazy_relation(tmp_path: Path) -> None:
     lines = [f"{'NS'[n % 2]}{'x' * 60},{n}\n" for n in range(500_000)]
-    (tmp_path / "sales.csv").write_text("region,amount\n" + "".join(lines))
-
-    async def work(session: DataSession) -> None:
+    tables = await asyncio.to_thread(read_sales, tmp_path, "region,amount\n" + "".join(lines))
+    async with await DataSession.open(tables, memory=128 * MB, packages=PACKAGES) as session:
         assert session.lazy == {"sales"}
         code = "tables['sales'].aggregate('left(region, 1) AS r, sum(amount)::BIGINT AS total', 'r').order('r').df()"
         run = await session.run(code, timeout=30)
         assert run.error is None, run.error
         assert run.value.rows == (("N", 62_499_750_000), ("S", 62_500_000_000))
 
-    with_session(tmp_path, work, memory=128 * MB)
 
-
-def test_without_forks_each_run_reads_what_it_uses(tmp_path: Path) -> None:
-    async def work(session: DataSession) -> None:
+async def test_without_forks_each_run_reads_what_it_uses(tables: list[Table]) -> None:
+    async with await DataSession.open(tables, memory=512 * MB, packages=("pandas",), tier="container") as session:
         run = await session.run("int(tables['sales'].amount.sum()), results['t1']", {"t1": TaskValue(5)}, timeout=30)
         assert run.value == (499_500, 5)
-
-    with_session(tmp_path, work, tier="container")

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -56,20 +57,36 @@ async def read_tables(
     """Read and profile files; a workbook or a database gives a table for each of its sheets or tables.
 
     `folder` gets a Parquet file for each table, named by its content. `memory` is in bytes, for each step; a file may
-    be larger. Raises `DataError` for a file that can't be read, and `SandboxUnavailable`.
+    be larger. Raises `DataError` for files that can't be read, which says the reason of each, and `SandboxUnavailable`.
     """
     _require_extra()
     await asyncio.to_thread(check_sources, sources)
     if not sources:
         return []
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    async with PythonSandbox(packages=_PACKAGES, checks="off", memory=memory, tier=tier) as sandbox:
+    # It isn't started by itself: a zygote without mounts would have no use.
+    async with aclosing(PythonSandbox(packages=_PACKAGES, checks="off", memory=memory, tier=tier)) as sandbox:
         # One set of mounts for all files, since a set needs a zygote of its own.
         reader = _Reader(sandbox, folder, memory, [source.path for source in sources])
-        parts = [part for source in sources for part in await reader.convert(source)]
+        parts = await _convert_all(reader, sources)
         _check_names(parts)
         reader = _Reader(sandbox, folder, memory, list(dict.fromkeys(part.parquet for part in parts)))
         return [await reader.profile(part) for part in parts]
+
+
+async def _convert_all(reader: _Reader, sources: Sequence[DataSource]) -> list[_Part]:
+    parts: list[_Part] = []
+    problems: dict[str, None] = {}
+    for source in sources:
+        try:
+            parts += await reader.convert(source)
+        except DataError as error:
+            problems[str(error)] = None
+    if len(problems) > 1:
+        raise DataError(f"{len(problems)} files can't be read: {'; '.join(problems)}")
+    if problems:
+        raise DataError(*problems)
+    return parts
 
 
 def _require_extra() -> None:
