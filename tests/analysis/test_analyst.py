@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from staged_model import SeenRequest, StagedModel
 
-from ferrule.analysis import AnalysisSettings, Plan, PlanTask, run_analysis, stream_analysis
+from ferrule.analysis import AnalysisSettings, Plan, PlanTask, run_analysis, run_analysis_sync, stream_analysis
 from ferrule.analysis.events import (
     AnalysisFinished,
     DataShared,
@@ -326,6 +326,15 @@ async def test_cancelling_run_analysis_stops_it() -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+def test_without_an_event_loop_it_is_waited_for() -> None:
+    assert run_analysis_sync(QUESTION, model=StagedModel(WHOLE)).is_complete
+
+
+async def test_inside_an_event_loop_the_other_name_is_given() -> None:
+    with pytest.raises(RuntimeError, match="use the async one and await it"):
+        run_analysis_sync(QUESTION, model=StagedModel(WHOLE))
 
 
 async def test_a_plan_is_approved_edited_or_refused_before_anything_runs() -> None:

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ferrule.analysis.analyst import run_analysis, stream_analysis
+    from ferrule.analysis.analyst import run_analysis, run_analysis_sync, stream_analysis
     from ferrule.analysis.plan import Plan, PlanTask
     from ferrule.analysis.result import AnalysisResult, OutputEntry, TaskExecution
     from ferrule.analysis.settings import AnalysisSettings
@@ -22,6 +22,7 @@ _HOMES = {
     "PlanTask": "plan",
     "TaskExecution": "result",
     "run_analysis": "analyst",
+    "run_analysis_sync": "analyst",
     "stream_analysis": "analyst",
 }
 
@@ -33,6 +34,7 @@ __all__ = [
     "PlanTask",
     "TaskExecution",
     "run_analysis",
+    "run_analysis_sync",
     "stream_analysis",
 ]
 

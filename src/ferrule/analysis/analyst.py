@@ -82,6 +82,16 @@ async def run_analysis(query: str, **options: Unpack[AnalysisOptions]) -> Analys
         return await analysis.wait()
 
 
+def run_analysis_sync(query: str, **options: Unpack[AnalysisOptions]) -> AnalysisResult:
+    """`run_analysis` without an event loop; an interruption stops the analysis.
+
+    Raises `RuntimeError` inside a running event loop: use `await run_analysis(…)` there.
+    """
+    from ferrule._util.background import run_synchronously
+
+    return run_synchronously(run_analysis(query, **options))
+
+
 def stream_analysis(query: str, **options: Unpack[AnalysisOptions]) -> AnalysisStream:
     """`run_analysis` as a context manager that yields events; leaving it early cancels the analysis."""
     return AnalysisStream(query, options)
