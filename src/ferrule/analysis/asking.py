@@ -112,8 +112,9 @@ class Asker:
         temperature: float,
         timeout: float | None = None,
         tools: Iterable[ToolLike] = (),
+        hooks: Iterable[Hooks] = (),
     ) -> Output:
-        """Ask one question, and return the answer as `output`.
+        """Ask one question, and return the answer as `output`; `hooks` are those of the loop besides the counting.
 
         Raises `ModelError` if the model fails, `OutputInvalid` for answers that aren't of the type, also after being
         sent back, `TimeoutError` after `timeout` seconds, `LimitReached` at a limit of the analysis, and `ValueError`
@@ -135,7 +136,7 @@ class Asker:
         self.emit(StageStarted(key, model.name))
         token = current_stage.set(key)
         try:
-            return await self._run(pipeline.hook(counter), temperature, timeout, key)
+            return await self._run(pipeline.hook(counter, *hooks), temperature, timeout, key)
         except (FerruleError, TimeoutError) as failure:
             error = str(failure)
             raise

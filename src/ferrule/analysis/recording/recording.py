@@ -12,13 +12,14 @@ import platform
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.recording.differences import ChangedRequest, RunDifference, compare_outcomes, describe_change
 from ferrule.analysis.recording.model import Place, RecordedModel, describe_failure, restore_failure
+from ferrule.analysis.recording.outcomes import decode_value, encode_value
 from ferrule.analysis.recording.rows import (
     AnalysisRow,
     AnswerRow,
@@ -26,21 +27,24 @@ from ferrule.analysis.recording.rows import (
     ModelRow,
     RecordedFailure,
     RecordedRequest,
+    ResultRow,
     RunRow,
     ValueRow,
 )
 from ferrule.analysis.recording.source import RecordedAnalysis
 from ferrule.analysis.recording.writer import RecordingWriter
 from ferrule.blobs import hash_blob
+from ferrule.conversation import tool_message
 from ferrule.errors import FerruleError, SettingsError
 from ferrule.events import MessageFinished
-from ferrule.formats.conversation_json import message_to_json
+from ferrule.formats.conversation_json import message_from_json, message_to_json
 from ferrule.models.recording.file import make_model_row
 from ferrule.models.recording.request import Request
 
 if TYPE_CHECKING:
     from ferrule.analysis.result import AnalysisResult, TaskExecution
     from ferrule.analysis.stages import StageKey
+    from ferrule.conversation import ToolResult
     from ferrule.models.protocol import Model
 
 
@@ -95,6 +99,7 @@ class Recording:
         self._writer = writer
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._runs: Counter[str] = Counter()
+        self._calls: Counter[tuple[str, str, int]] = Counter()
         self._models: set[str] = set()
         self._kept: set[str] = set()
 
@@ -220,6 +225,53 @@ class Recording:
         if self._writer is not None:
             self._writer.add(row)
 
+    def add_result(self, key: StageKey, result: ToolResult | RecordedFailure) -> None:
+        """Record the result of a call of a stage, or what ended the stage while the call was running."""
+        row = self._make_result_row(key)
+        if self._writer is None:
+            return
+        if isinstance(result, RecordedFailure):
+            self._writer.add(row.model_copy(update={"failure": result}))
+            return
+        message = message_to_json(tool_message(result), _Blobs(self.put_blob, self.get_blob))
+        data = encode_value(result.data, self.put_blob)
+        self._writer.add(row.model_copy(update={"result": message, "data": data}))
+
+    def take_result(self, key: StageKey) -> ToolResult:
+        """The recorded result of the next call of a stage.
+
+        Raises what ended the stage while the call was running, and `LimitReached` if nothing is recorded.
+        """
+        assert self.source is not None
+        empty = self._make_result_row(key)
+        place = empty.task, empty.stage, empty.attempt, empty.number
+        row = self.source.results.get(place)
+        if row is None:
+            raise LimitReached("recording", f"{self.source.stop_reason} (no result of {describe_place(place)})")
+        if self._writer is not None:
+            self._writer.add(row)
+        if row.failure is not None:
+            raise restore_failure(row.failure)
+        return self.read_result(row)
+
+    def read_result(self, row: ResultRow) -> ToolResult:
+        """The result that a row holds. Raises `SettingsError` for one that can't be read."""
+        assert self.source is not None
+        try:
+            message = message_from_json(row.result, _Blobs(self.put_blob, self.get_blob))
+            return replace(message.result, data=decode_value(row.data, self.get_blob))
+        except (FerruleError, LookupError, TypeError, ValueError) as error:
+            place = describe_place((row.task, row.stage, row.attempt, row.number))
+            raise SettingsError(
+                f"{self.source.path}: the result of {place} can't be read: {error}; record the analysis again"
+            ) from error
+
+    def _make_result_row(self, key: StageKey) -> ResultRow:
+        stage = key.task, key.stage, key.attempt
+        number = self._calls[stage]
+        self._calls[stage] += 1
+        return ResultRow(task=key.task, stage=key.stage, attempt=key.attempt, number=number)
+
     def keep_value(self, name: str, value: Any) -> None:
         """Record data that the analysis is made with, as JSON."""
         if self._writer is not None:
@@ -263,7 +315,8 @@ class Recording:
             return
         places = [at for at, entry in enumerate(result.output_entries) if entry.stage_type == "task_execution"]
         tasks = [_set_times(result.output_entries[at].data, end.times) for at in places]
-        for at, task in zip(places, sorted(tasks, key=lambda task: (task.round, task.ended)), strict=True):
+        ranks = {name: at for at, name in enumerate(end.times)}
+        for at, task in zip(places, sorted(tasks, key=lambda task: ranks.get(task.id, len(ranks))), strict=True):
             result.output_entries[at] = replace(result.output_entries[at], data=task)
         result.usage = replace(result.usage, seconds=end.seconds)
         if result.stopped is not None:
@@ -281,6 +334,14 @@ class Recording:
             times = {task.id: (task.started, task.ended) for task in result.tasks}
             self._writer.add(EndRow(stopped=result.stopped, times=times, seconds=result.usage.seconds))
             self._writer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Blobs:
+    """The images of results: see `ImageBlobs`."""
+
+    put: Callable[[bytes], str]
+    get: Callable[[str], bytes]
 
 
 def describe_place(place: Place) -> str:

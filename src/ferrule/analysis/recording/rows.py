@@ -5,6 +5,7 @@
     {"type": "shared", "id": "…", "value": …}
     {"type": "answer", "task": "t1", "stage": "code", "attempt": 0, "number": 0, "request": {…}, "answer": {…}}
     {"type": "run", "task": "t1", "number": 0, "code": "…", "results": {…}, "outcome": {…}}
+    {"type": "result", "task": "t1", "stage": "count_orders", "attempt": 0, "number": 0, "result": {…}}
     {"type": "end", "stopped": null, "times": {…}}
 
 A row is known by its task, stage and attempt, never by its place in the file. What several requests have in common,
@@ -123,8 +124,26 @@ class RunRow(Row):
     failure: RecordedFailure | None = None
 
 
+class ResultRow(Row):
+    """The result of a call of an added tool, or of one that reaches the network."""
+
+    type: Literal["result"] = "result"
+    task: str
+    stage: str
+    """The name of the tool."""
+    attempt: int = 0
+    number: int = 0
+    """Counted from 0 within the stage and attempt."""
+    result: dict[str, Any] | None = None
+    """The message that a model is given."""
+    data: Any = None
+    """The same for programs."""
+    failure: RecordedFailure | None = None
+    """What ended the question while the call was running."""
+
+
 class ValueRow(Row):
-    """Data that an analysis was made with: its tables, the functions that were found."""
+    """Data that an analysis was made with: its tables, the functions that were found, the tools on offer."""
 
     type: Literal["value"] = "value"
     name: str
@@ -137,12 +156,13 @@ class EndRow(Row):
     type: Literal["end"] = "end"
     stopped: str | None = None
     times: dict[str, tuple[float, float]] = {}
-    """When each task began and ended, in seconds after the start."""
+    """When each task began and ended, in seconds after the start; in the order in which they ended."""
     seconds: float = 0.0
 
 
 AnyRow: TypeAlias = Annotated[
-    AnalysisRow | ModelRow | SharedRow | AnswerRow | RunRow | ValueRow | EndRow, Field(discriminator="type")
+    AnalysisRow | ModelRow | SharedRow | AnswerRow | RunRow | ResultRow | ValueRow | EndRow,
+    Field(discriminator="type"),
 ]
 _ROWS: TypeAdapter[AnyRow] = TypeAdapter(AnyRow)
 

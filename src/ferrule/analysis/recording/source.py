@@ -13,6 +13,7 @@ from ferrule.analysis.recording.rows import (
     AnyRow,
     EndRow,
     ModelRow,
+    ResultRow,
     RunRow,
     SharedRow,
     ValueRow,
@@ -57,6 +58,11 @@ class RecordedAnalysis:
     def runs(self) -> dict[tuple[str, int], RunRow]:
         """The runs by task and number."""
         return {(row.task, row.number): row for row in self.rows if isinstance(row, RunRow)}
+
+    @cached_property
+    def results(self) -> dict[tuple[str, str, int, int], ResultRow]:
+        """The results of calls by task, stage, attempt, and number of the call."""
+        return {(row.task, row.stage, row.attempt, row.number): row for row in self.rows if isinstance(row, ResultRow)}
 
     @cached_property
     def values(self) -> dict[str, Any]:

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from ferrule._util.output_files import check_parent_folder
-from ferrule.analysis.recording.rows import AnalysisRow, AnswerRow, AnyRow, EndRow, ModelRow, RunRow, SharedRow
+from ferrule.analysis.recording.rows import (
+    AnalysisRow,
+    AnswerRow,
+    AnyRow,
+    EndRow,
+    ModelRow,
+    ResultRow,
+    RunRow,
+    SharedRow,
+)
 from ferrule.blobs import BlobStore
 from ferrule.errors import SettingsError
 from ferrule.models.recording.request import compute_digest, dump_row
@@ -92,7 +101,7 @@ def sort_rows(rows: Iterable[AnyRow]) -> list[AnyRow]:
 def _rank(row: AnyRow) -> tuple[int, str, list[int], int]:
     if isinstance(row, SharedRow):
         return 2, row.id, [], 0
-    if isinstance(row, AnswerRow | RunRow):
+    if isinstance(row, AnswerRow | RunRow | ResultRow):
         # t2 comes before t10, and the stages of the whole analysis before those of tasks.
         return 4, _NUMBERS.sub("", row.task), [int(one) for one in _NUMBERS.findall(row.task)], 0
     if isinstance(row, EndRow):

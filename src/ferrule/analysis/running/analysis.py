@@ -101,6 +101,8 @@ class Analysis:
             async with Toolbox(self._asker, self.settings, self.data.tables, self._tools, self._recording) as toolbox:
                 self._briefing = replace(self._briefing, tools=toolbox.describe())
                 check_model_names(self.settings.models, self._briefing.tools)
+                for sentence in toolbox.list_notices():
+                    self.report(Notice(sentence))
                 stopped = await self._plan_and_run(toolbox)
             await self._answer(stopped)
         except asyncio.CancelledError:
@@ -222,7 +224,10 @@ class Analysis:
 
     @property
     def _executions(self) -> list[TaskExecution]:
-        return list(self._ended.values())
+        """The tasks that ended, in the order of the plans: what a model is shown doesn't depend on which was faster."""
+        planned = (task.id for record in self.result.rounds for task in record.plan.tasks)
+        names = dict.fromkeys((*(one.id for one in self._earlier), *planned))
+        return [self._ended[name] for name in names if name in self._ended]
 
 
 def _describe_earlier(continues: AnalysisResult | None) -> str:

@@ -19,7 +19,7 @@ from ferrule.analysis.result import Attempt, FailureClass, TaskExecution
 from ferrule.analysis.running.scheduler import end_without_result
 from ferrule.analysis.running.toolbox import Toolbox
 from ferrule.analysis.settings import PYTHON, AnalysisSettings
-from ferrule.analysis.stages import current_task
+from ferrule.analysis.stages import StageKey, current_task
 from ferrule.analysis.tools.added import run_added_tool
 from ferrule.analysis.tools.attempts import TaskAttempt
 from ferrule.conversation import ToolCall, ToolResult
@@ -106,14 +106,33 @@ class TaskRunner:
         added = self.toolbox.added.get(task.tool)
         if added is not None:
             try:
-                found = await run_added_tool(self.asker, self.settings, added, task.query, attempt, timeout)
+                found = await run_added_tool(
+                    self.asker, self.settings, added, task.query, attempt, timeout, self.toolbox.recording
+                )
             except (FerruleError, TimeoutError) as error:
                 return _explain(error, str(error))
             return _Answer(found.answer, found.model_dump(mode="json"))
         return await self._call_tool(task, attempt, timeout)
 
     async def _call_tool(self, task: PlanTask, attempt: TaskAttempt, timeout: int) -> _Answer:
-        """Call one of the analyst's own tools, by the executor."""
+        """Call one of the analyst's own tools."""
+        name = task.id if attempt.number == 0 else f"{task.id}_{attempt.number}"
+        call = ToolCall(name, task.tool, json.dumps({"query": task.query}, ensure_ascii=False))
+        try:
+            result = await self._answer_call(call, attempt, timeout)
+        except LimitReached as error:
+            return _explain(error, str(error))
+        if isinstance(result, Pending):
+            return _Answer("nobody could be asked to allow it", failure="tool", is_final=True)
+        if not result.is_error:
+            return _Answer(result.text, result.data)
+        return _explain_result(result, attempt, timeout)
+
+    async def _answer_call(self, call: ToolCall, attempt: TaskAttempt, timeout: int) -> ToolResult | Pending:
+        """Run a call by the executor; one to the network is recorded, or taken from the recording."""
+        key, recording = StageKey(attempt.task, call.name, attempt.number), self.toolbox.recording
+        if call.name == NEWS and recording.source is not None:
+            return recording.take_result(key)
         options = self.asker.options
         executor = Executor(
             self.toolbox.own,
@@ -122,14 +141,10 @@ class TaskRunner:
             journal=options.journal,
             default_timeout=timeout,
         )
-        name = task.id if attempt.number == 0 else f"{task.id}_{attempt.number}"
-        call = ToolCall(name, task.tool, json.dumps({"query": task.query}, ensure_ascii=False))
         result = await executor.run(call, CallScope(run_state=attempt))
-        if isinstance(result, Pending):
-            return _Answer("nobody could be asked to allow it", failure="tool", is_final=True)
-        if not result.is_error:
-            return _Answer(result.text, result.data)
-        return _explain_result(result, attempt, timeout)
+        if call.name == NEWS and isinstance(result, ToolResult):
+            recording.add_result(key, result)
+        return result
 
     def _write_context(self, task: PlanTask) -> str:
         """What the task's tool is shown besides the query."""

@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.analysis.asking import Asker
 from ferrule.analysis.recording import Recording
+from ferrule.analysis.recording.calls import (
+    describe_missing_tools,
+    describe_uncalled_tools,
+    keep_offers,
+    list_recorded_tools,
+    restore_tools,
+)
 from ferrule.analysis.recording.session import RecordedFunctions, RecordedSession
 from ferrule.analysis.settings import PYTHON, AnalysisSettings
 from ferrule.analysis.tools.knowledge import make_knowledge_tool
+from ferrule.analysis.tools.news_search import NAME as NEWS
 from ferrule.analysis.tools.news_search import find_news_key, make_news_tool
 from ferrule.analysis.tools.python import make_python_tool
 from ferrule.analysis.tools.reasoning import make_reasoning_tool
@@ -42,7 +50,7 @@ class Toolbox:
         self._asker = asker
         self._settings = settings
         self._tables = tables
-        self._recording = recording or Recording()
+        self.recording = recording or Recording()
         self._added = ToolRegistry(added)
         self._exits = AsyncExitStack()
         self._opening: asyncio.Task[PythonExecutor] | None = None
@@ -58,15 +66,20 @@ class Toolbox:
             make_knowledge_tool(self._asker, self._settings),
             make_python_tool(self._get_python),
         ]
-        key = find_news_key()
-        if key:
+        source = self.recording.source
+        # A search that is recorded needs no key, and one that isn't was not on offer.
+        key = find_news_key() if source is None else ""
+        has_news = NEWS in list_recorded_tools(source)[0] if source is not None else bool(key)
+        if has_news:
             tools.append(make_news_tool(key, self._settings.news_results))
         self.own = BoundRegistry(tools)
-        self.added = await self._exits.enter_async_context(self._added.open())
+        given = await self._exits.enter_async_context(self._added.open())
+        self.added = given if source is None else restore_tools(self.recording, given)
         taken = sorted(set(self.own.names) & set(self.added.names))
         if taken:
             await self._exits.aclose()
             raise SettingsError(f"the tool {taken[0]} has the name of one of the analyst's own: rename it")
+        keep_offers(self.recording, (NEWS,) if has_news else (), self.added)
         if self._tables:  # code will run on them: the sandbox starts while the model plans
             self._opening = asyncio.create_task(self._open_python())
         return self
@@ -82,6 +95,11 @@ class Toolbox:
         own = {tool.name: tool.description for tool in self.own}
         return own | {tool.name: " ".join(tool.description.split())[:_MOST_DESCRIBED] for tool in self.added}
 
+    def list_notices(self) -> list[str]:
+        """A sentence for each recorded tool that can't be used, or isn't."""
+        names = [*self.own.names, *self.added.names]
+        return [*describe_missing_tools(self.recording, names), *describe_uncalled_tools(self.recording)]
+
     async def _get_python(self) -> PythonExecutor:
         """The executor of Python tasks, once it is open; an opening that failed is tried again."""
         if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
@@ -94,7 +112,7 @@ class Toolbox:
         from ferrule.analysis.functions import FunctionRepository
         from ferrule.analysis.python_executor.executor import PythonExecutor
 
-        recording = self._recording
+        recording = self.recording
         if recording.is_replay:
             # Nothing is started: what code left, and which functions were found, is recorded.
             recorded = RecordedSession(recording, None, self._tables), RecordedFunctions(recording, None)

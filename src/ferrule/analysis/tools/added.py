@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
 from ferrule.analysis.asking import Asker, StageKey
+from ferrule.analysis.recording.calls import CallRecorder
 from ferrule.analysis.settings import AnalysisSettings
 from ferrule.analysis.tools.attempts import TaskAttempt
+from ferrule.errors import FerruleError
 from ferrule.tools.decorator import Tool
+
+if TYPE_CHECKING:
+    from ferrule.analysis.recording import Recording
 
 INSTRUCTIONS = """\
 You do one task with the tool that you are offered. Call it as often as needed, then give in `answer` what it returned
@@ -25,16 +30,28 @@ class AddedToolResult(BaseModel):
 
 
 async def run_added_tool(
-    asker: Asker, settings: AnalysisSettings, tool: Tool[..., Any], query: str, attempt: TaskAttempt, timeout: float
+    asker: Asker,
+    settings: AnalysisSettings,
+    tool: Tool[..., Any],
+    query: str,
+    attempt: TaskAttempt,
+    timeout: float,
+    recording: Recording,
 ) -> AddedToolResult:
     """Have a model do a task with a tool. Raises what `Asker.ask` raises."""
-    question = "\n\n".join(filter(None, (f"Task:\n{query}", attempt.context)))
-    return await asker.for_tool(tool.name).ask(
-        StageKey(attempt.task, tool.name, attempt.number),
-        INSTRUCTIONS,
-        question,
-        AddedToolResult,
-        temperature=settings.temperature_for(settings.reasoning_temperature, attempt.number),
-        timeout=timeout,
-        tools=(tool,),
-    )
+    key = StageKey(attempt.task, tool.name, attempt.number)
+    calls = CallRecorder(recording, key)
+    try:
+        return await asker.for_tool(tool.name).ask(
+            key,
+            INSTRUCTIONS,
+            "\n\n".join(filter(None, (f"Task:\n{query}", attempt.context))),
+            AddedToolResult,
+            temperature=settings.temperature_for(settings.reasoning_temperature, attempt.number),
+            timeout=timeout,
+            tools=(tool,),
+            hooks=(calls,),
+        )
+    except (FerruleError, TimeoutError) as error:
+        calls.end(error)
+        raise

@@ -71,7 +71,7 @@ def make_request(
     chosen = {name: json.loads(json.dumps(value_to_json(given[name], name))) for name in sorted(given)}
     return Request(
         tuple(facts.hide_message(describe_message(message)) for message in conversation.messages),
-        tuple(facts.hide(scrub_forms(_describe_tool(spec))) for spec in tools),
+        tuple(facts.hide(scrub_forms(describe_tool(spec))) for spec in tools),
         facts.hide(scrub_forms(chosen)),
     )
 
@@ -82,7 +82,8 @@ def describe_message(message: Message) -> Row:
     return described
 
 
-def _describe_tool(spec: ToolSpec) -> Row:
+def describe_tool(spec: ToolSpec) -> Row:
+    """A tool as it is offered, as JSON values."""
     described: Row = json.loads(json.dumps(render_openai_function(spec), default=_list_fields))
     return described
 
