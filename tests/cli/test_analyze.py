@@ -11,10 +11,12 @@ from pathlib import Path
 
 import openai_server
 import pytest
-from terminals import COMMAND, assert_refused, environment, ferrule
+from terminals import COMMAND, Terminal, assert_refused, environment, ferrule
 
 from ferrule.analysis import AnalysisSettings, run_analysis
 from ferrule.analysis.recording import record_analysis
+from ferrule.cli.analysis_run import name_receivers
+from ferrule.cli.session_options import SessionOptions
 from ferrule.models.scripted import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +90,51 @@ async def test_a_follow_up_has_the_recorded_results(tmp_path: Path) -> None:
         )  # fmt: skip
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "So they do."), done.stderr
     assert "Twelve orders fill a truck." in json.dumps(server.requests[2].body)
+
+
+async def test_a_plan_is_edited_with_tools_that_it_did_not_use(tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/logic_kernel/knowledge_retriever/ "$1"\n')
+    editor.chmod(0o755)
+    answers = (
+        {"level": "straightforward"},
+        {"plans": [{"tasks": [{"id": "t1", "tool": "logic_kernel", "query": "What is known?"}]}]},
+        {"summary": "Trucks are large.", "confidence": 0.9},
+        {"answer": "They are large."},
+        {"answer_type": "none", "answer_value": None, "formatted_answer": "unknown"},
+    )
+    async with openai_server.server(*(openai_server.says(json.dumps(one)) for one in answers)) as server:
+        arguments = ("-m", "openai:m", "--base-url", f"{server.url}/v1", "--mode", "quick", "--no-record", "--plan")
+
+        def approve() -> int:
+            with Terminal(
+                "analyze", "Are they?", *arguments, EDITOR=str(editor), VISUAL="", OPENAI_API_KEY=KEY
+            ) as seen:
+                seen.expect("t1 logic_kernel")
+                seen.expect("[n]o: ")
+                seen.type("e\r")
+                seen.expect("t1 knowledge_retriever")
+                seen.expect("[n]o: ")
+                seen.type("y\r")
+                seen.expect("They are large.")
+                return seen.ended()
+
+        assert await asyncio.to_thread(approve) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "models", "receivers"),
+    [
+        ({"model": "ollama:m"}, {}, None),
+        ({"model": "openai:m"}, {"code": "ollama:m"}, "openai:m"),
+        ({"model": "ollama:m"}, {"code": "openai:m", "py_executor": "openai:m"}, "openai:m"),
+        ({"model": "openai:m", "base_url": "http://127.0.0.1:1/v1", "fallback": "groq:n"}, {}, "groq:n"),
+    ],
+)
+def test_every_receiver_of_the_data_is_named(
+    options: dict[str, str], models: dict[str, str], receivers: str | None
+) -> None:
+    assert name_receivers(SessionOptions(**options), AnalysisSettings(models=models)) == receivers
 
 
 @pytest.mark.slow

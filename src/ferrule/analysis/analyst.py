@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from ferrule.analysis.asking import Asker, ModelChoice, ToolOptions
 from ferrule.analysis.events import AnalysisEvent, Notice
 from ferrule.analysis.limits import AnalysisLimits
+from ferrule.analysis.plan import Plan
 from ferrule.analysis.planning.answers import write_account
 from ferrule.analysis.recording import Recording, replay_analysis
 from ferrule.analysis.recording.opening import (
@@ -115,6 +116,7 @@ class AnalysisStream:
         self._options = options
         self._events: asyncio.Queue[AnalysisEvent | None] = asyncio.Queue()
         self._work: asyncio.Task[None] | None = None
+        self._analysis: Analysis | None = None
 
     async def __aenter__(self) -> Self:
         if not self.result.question.strip():
@@ -141,6 +143,12 @@ class AnalysisStream:
         await asyncio.shield(self._get_work())
         return self.result
 
+    def check_plan(self, plan: Plan) -> list[str]:
+        """What is wrong with a plan, a sentence each, for `approve_plan`: with its tools too, and earlier results."""
+        if self._analysis is None:
+            raise SettingsError("a plan can be checked once the analysis has made one, from approve_plan")
+        return self._analysis.check_plan(plan)
+
     def _get_work(self) -> asyncio.Task[None]:
         if self._work is None:
             raise SettingsError("stream_analysis() must be entered: `async with stream_analysis(…) as analysis: …`")
@@ -149,9 +157,9 @@ class AnalysisStream:
     async def _run(self) -> None:
         try:
             async with AsyncExitStack() as exits:
-                opened = await _open(self.result.question, self._options, self._events.put_nowait, exits)
-                self.result = opened.result
-                await opened.work()
+                self._analysis = await _open(self.result.question, self._options, self._events.put_nowait, exits)
+                self.result = self._analysis.result
+                await self._analysis.work()
         except asyncio.CancelledError:
             self._stop(CANCELLED)
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ferrule.errors import SettingsError
@@ -19,10 +19,10 @@ _HELP = """\
 """
 
 
-async def ask_about_plan(plan: Plan, tools: Collection[str] = ()) -> Plan | None:
+async def ask_about_plan(plan: Plan, check: Callable[[Plan], list[str]]) -> Plan | None:
     """Ask about a plan at the terminal until the answer is clear; None if it is refused.
 
-    Raises `SettingsError` where nobody can be asked.
+    `check` says what is wrong with an edited one. Raises `SettingsError` where nobody can be asked.
     """
     from ferrule.cli.analysis_progress import describe_plan
     from ferrule.session.approvals import is_interactive
@@ -39,14 +39,13 @@ async def ask_about_plan(plan: Plan, tools: Collection[str] = ()) -> Plan | None
         if not line or answer in ("n", "no"):
             return None
         if answer in ("e", "edit"):
-            plan = await _edit_plan(plan, tools)
+            plan = await _edit_plan(plan, check)
             if not plan.tasks:
                 return None
 
 
-async def _edit_plan(plan: Plan, tools: Collection[str]) -> Plan:
+async def _edit_plan(plan: Plan, check: Callable[[Plan], list[str]]) -> Plan:
     """Let a person edit a plan; what is wrong with it is said, and the plan as it was is given back."""
-    from ferrule.analysis.plan import validate_plan
     from ferrule.execution.terminal_programs import edit_text, find_editor
     from ferrule.session.terminal_output import print_notice
 
@@ -55,8 +54,7 @@ async def _edit_plan(plan: Plan, tools: Collection[str]) -> Plan:
     except SettingsError as error:
         print_notice(str(error))
         return plan
-    known = {*tools, *(task.tool for task in plan.tasks)}
-    problems = validate_plan(edited, known) if edited.tasks else []
+    problems = check(edited) if edited.tasks else []
     if problems:
         print_notice(f"the plan can't run: {' '.join(problems)}")
         return plan

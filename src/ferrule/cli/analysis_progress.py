@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
+from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class ProgressTree:
         from rich.tree import Tree
 
         calls, tokens = self._usage
-        asked = f"  {calls} requests, {tokens:,} tokens" if calls else ""
+        asked = f"  {pluralize(calls, 'request')}, {tokens:,} tokens" if calls else ""
         doing = "" if self._running else self._stage.replace("_", " ")
         tree = Tree(Text.assemble("analysis", (f"  {doing}" if doing else "", "cyan"), (asked, "dim")))
         for task in self._tasks.values():
@@ -143,7 +144,7 @@ class ProgressTree:
         state = stage.replace("_", " ") if stage else ""
         if ended is not None:
             state = f"{ended.ended - ended.started:.1f} s"
-        notes = [state, f"{retries} retries" if retries > 1 else "1 retry" if retries else ""]
+        notes = [state, pluralize(retries, "retry", "retries") if retries else ""]
         notes += [f"after {', '.join(task.needs)}" if task.needs and ended is None and stage is None else ""]
         shown = ", ".join(filter(None, notes))
         return Text.assemble(
@@ -211,8 +212,7 @@ def describe_spending(usage: Spending) -> str:
     """What an analysis took, on one line."""
     tokens = usage.usage.prompt_tokens + usage.usage.sampled_tokens
     price = "" if not usage.cost else f", ${usage.cost:.4f}".rstrip("0").rstrip(".")
-    calls = "1 request" if usage.calls == 1 else f"{usage.calls} requests"
-    return f"{calls}, {tokens:,} tokens{price}, {usage.seconds:.1f} s"
+    return f"{pluralize(usage.calls, 'request')}, {tokens:,} tokens{price}, {usage.seconds:.1f} s"
 
 
 def _shorten(text: str, most: int = _SHOWN) -> str:

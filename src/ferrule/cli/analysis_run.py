@@ -7,7 +7,6 @@ import ipaddress
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from ferrule.cli.errors import require_extra
 from ferrule.cli.options import APPROVAL_HINT
 from ferrule.cli.session_options import SessionOptions, make_pipeline
 from ferrule.errors import SettingsError
+from ferrule.execution.approver import confirms_edits
 from ferrule.session.approvals import Permissions, open_permissions
 from ferrule.session.terminal_output import print_notice
 
@@ -116,10 +116,12 @@ def _run(order: AnalysisOrder, recording: Recording) -> _Outcome:
     with (
         require_extra("analysis"),
         route_tool_output(),
-        _open_model(order) as model,
-        open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,
-        open_progress(options.as_json, _name_receiver(order, model)) as progress,
         asyncio.Runner() as runner,
+        _open_model(order, runner) as model,
+        open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,
+        open_progress(
+            options.as_json, name_receivers(options, order.settings) if model is not None else None
+        ) as progress,
     ):
         return runner.run(_stream(order, recording, model, progress, permissions))
 
@@ -132,6 +134,11 @@ async def _stream(
     permissions: Permissions,
 ) -> _Outcome:
     from ferrule.analysis import stream_analysis
+    from ferrule.cli.analysis_plan import ask_about_plan
+
+    async def approve(plan: Plan) -> Plan | None:
+        with progress.paused():
+            return await ask_about_plan(plan, analysis.check_plan)
 
     tools, origins = _collect_tools(order.options)
     outcome: _Outcome | None = None
@@ -145,7 +152,7 @@ async def _stream(
         policy=permissions.trust(*origins).policy,
         approver=_PausingApprover(permissions.approver, progress),
         journal=permissions.journal,
-        approve_plan=partial(_approve, progress) if order.shows_plan else None,
+        approve_plan=approve if order.shows_plan else None,
     ) as analysis:
         try:
             async for event in analysis:
@@ -184,21 +191,19 @@ class _PausingApprover:
         self._approver = approver
         self._progress = progress
 
+    @property
+    def confirms_edits(self) -> bool:
+        """Whether the approver is to be shown a call again after it was edited."""
+        return confirms_edits(self._approver)
+
     async def decide(self, request: ApprovalRequest) -> Decision:
         """See `Approver.decide`."""
         with self._progress.paused():
             return await self._approver.decide(request)
 
 
-async def _approve(progress: AnalysisProgress, plan: Plan) -> Plan | None:
-    from ferrule.cli.analysis_plan import ask_about_plan
-
-    with progress.paused():
-        return await ask_about_plan(plan)
-
-
 @contextmanager
-def _open_model(order: AnalysisOrder) -> Iterator[Model | None]:
+def _open_model(order: AnalysisOrder, runner: asyncio.Runner) -> Iterator[Model | None]:
     """The model that is asked; None where the answers are recorded. Raises `SettingsError` for the embedded one."""
     if order.files.taken is not None:
         yield None
@@ -209,15 +214,15 @@ def _open_model(order: AnalysisOrder) -> Iterator[Model | None]:
     try:
         yield pipeline.model
     finally:
-        with asyncio.Runner() as runner:
-            runner.run(pipeline.model.aclose())
+        runner.run(pipeline.model.aclose())
 
 
-def _name_receiver(order: AnalysisOrder, model: Model | None) -> str | None:
-    """Who gets what is shown of the data; None if it stays on this machine."""
-    if model is None or is_local(order.options.model, order.options.base_url):
-        return None
-    return model.name
+def name_receivers(options: SessionOptions, settings: AnalysisSettings) -> str | None:
+    """Who gets what is shown of the data, by any stage or tool; None if it stays on this machine."""
+    asked = [(options.model, options.base_url), (options.fallback, None)]
+    asked += [(name, None) for name in settings.models.values()]
+    away = [name for name, base_url in asked if isinstance(name, str) and not is_local(name, base_url)]
+    return ", ".join(dict.fromkeys(away)) or None
 
 
 def is_local(name: str, base_url: str | None) -> bool:

@@ -121,7 +121,7 @@ class Analysis:
                 record = await choose_plan(
                     self._asker, self._briefing, self.settings, (least, most), tuple(self._ended)
                 )
-                plan = await self._approve(record.plan, most)
+                plan = await self._approve(record.plan)
                 if plan is None:
                     return REFUSED
                 await self._run_rounds(replace(record, plan=plan), toolbox, most)
@@ -141,14 +141,18 @@ class Analysis:
         self._add("complexity", complexity)
         return complexity
 
-    async def _approve(self, plan: Plan, most: int) -> Plan | None:
+    def check_plan(self, plan: Plan) -> list[str]:
+        """What is wrong with a plan of a person, who may add tasks; empty if it can run."""
+        return validate_plan(plan, self._briefing.tools, tuple(self._ended))
+
+    async def _approve(self, plan: Plan) -> Plan | None:
         """Have a person approve or edit the plan. Raises `SettingsError` for an edited one that can't run."""
         if self._approve_plan is None:
             return plan
         approved = await self._approve_plan(plan)
         if approved is None or approved == plan:
             return approved
-        problems = validate_plan(approved, self._briefing.tools, tuple(self._ended), max(most, len(approved.tasks)))
+        problems = self.check_plan(approved)
         if problems:
             raise SettingsError(f"the edited plan can't run: {' '.join(problems)}")
         return approved
