@@ -23,17 +23,6 @@ from ferrule.analysis.functions.document import FunctionDoc
 from ferrule.analysis.functions.search import FunctionIndex
 
 _PACKAGES: Final = ("numpy", "pandas", "matplotlib", "scipy", "scikit-learn", "statsmodels", "bm25s", "PyStemmer")
-_SOURCES: Final = (
-    "cache.py",
-    "child.py",
-    "docstrings.py",
-    "document.py",
-    "introspection.py",
-    "repository.py",
-    "search.py",
-    "vocabulary.py",
-)
-"""The files that decide what is in the cache, beside the curated functions."""
 _KEPT: Final = 3
 """Caches that are kept, of as many environments."""
 _DAMAGE: Final = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
@@ -74,8 +63,8 @@ def find_cache_file(folder: Path) -> Path:
     """The file for the packages, the Python and the ferrule that run now."""
     state = hashlib.blake2b(digest_size=10)
     state.update(json.dumps([sys.version, *map(_find_version, _PACKAGES)]).encode())
-    for name in _SOURCES:
-        state.update(Path(__file__).with_name(name).read_bytes())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        state.update(source.read_bytes())
     state.update(read_curated_files())
     return folder / f"{state.hexdigest()}.npz"
 
