@@ -43,7 +43,7 @@ def functions(
     elif path is not None:
         typer.echo(escape_text(found[0].render()))
     else:
-        print_functions(found)
+        _print_functions(found)
 
 
 async def _find(question: str | None, path: str | None, limit: int) -> list[FunctionDoc]:
@@ -78,7 +78,7 @@ async def _look_up(repository: FunctionRepository, path: str) -> FunctionDoc:
     return found
 
 
-def print_functions(found: list[FunctionDoc]) -> None:
+def _print_functions(found: list[FunctionDoc]) -> None:
     """Print each function's path and purpose on two lines."""
     if not found:
         typer.echo("No function matches. Other words may: name what goes in and what should come out.")
