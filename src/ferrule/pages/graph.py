@@ -6,6 +6,7 @@ a layer is that of the mean of the neighbours above and below, repeated (Sugiyam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -50,13 +51,14 @@ class _Slot:
 
 def draw_graph(nodes: Sequence[Node], label: str) -> Markup:
     """The graph. Needs that are no node are left out. Raises `graphlib.CycleError` if it has a cycle."""
-    layers = _order(_make_layers(nodes))
-    _place(layers)
-    height = _MARGIN * 2 + len(layers) * (_height(nodes) + _RISE) - _RISE
-    width = max((slot.x + _width(slot) / 2 for layer in layers for slot in layer), default=0) + _MARGIN
+    layers = _order_layers(_make_layers(nodes))
+    _place_slots(layers)
+    box = _find_height(nodes)
+    height = _MARGIN * 2 + len(layers) * (box + _RISE) - _RISE
+    width = max((slot.x + _find_width(slot) / 2 for layer in layers for slot in layer), default=0) + _MARGIN
     tip = element("path", d="M0,0 L7,3 L0,6 z")
     marker = element("marker", tip, id="graph-tip", markerWidth=7, markerHeight=7, refX=6, refY=3, orient="auto")
-    drawn = [element("defs", marker), *_draw_edges(layers, _height(nodes)), *_draw_nodes(layers, _height(nodes))]
+    drawn = [element("defs", marker), *_draw_edges(layers, box), *_draw_nodes(layers, box)]
     view = f"0 0 {width:.0f} {height:.0f}"
     svg = element(
         "svg",
@@ -98,7 +100,7 @@ def _connect(upper: _Slot, lower: _Slot) -> None:
     lower.above.append(upper)
 
 
-def _order(layers: list[list[_Slot]]) -> list[list[_Slot]]:
+def _order_layers(layers: list[list[_Slot]]) -> list[list[_Slot]]:
     """The layers with few crossings: the best order of some sweeps down and up."""
     best, fewest = [list(layer) for layer in layers], _count_crossings(layers)
     for sweep in range(_SWEEPS):
@@ -132,54 +134,62 @@ def _count_crossings(layers: list[list[_Slot]]) -> int:
     return crossings
 
 
-def _place(layers: list[list[_Slot]]) -> None:
+def _place_slots(layers: list[list[_Slot]]) -> None:
     """The middle of each slot: the layers are centred, then drawn towards their neighbours as far as there is room."""
-    widths = [sum(map(_width, layer)) + _GAP * (len(layer) - 1) for layer in layers]
+    widths = [sum(map(_find_width, layer)) + _GAP * (len(layer) - 1) for layer in layers]
     for layer, width in zip(layers, widths, strict=True):
         at = _MARGIN + (max(widths) - width) / 2
         for slot in layer:
-            slot.x = at + _width(slot) / 2
-            at += _width(slot) + _GAP
+            slot.x = at + _find_width(slot) / 2
+            at += _find_width(slot) + _GAP
     for sweep in range(4):
         for layer in layers if sweep % 2 == 0 else reversed(layers):
             for index, slot in enumerate(layer):
-                neighbours = [other.x for other in (slot.above if sweep % 2 == 0 else slot.below)]
-                wanted = sum(neighbours) / len(neighbours) if neighbours else slot.x
-                left = layer[index - 1].x + _between(layer[index - 1], slot) if index else _MARGIN + _width(slot) / 2
-                is_last = index == len(layer) - 1
-                right = max(wanted, left) if is_last else layer[index + 1].x - _between(slot, layer[index + 1])
-                slot.x = max(left, min(wanted, right))
+                neighbours = slot.above if sweep % 2 == 0 else slot.below
+                if neighbours:
+                    left, right = _find_room(layer, index)
+                    slot.x = max(left, min(right, sum(other.x for other in neighbours) / len(neighbours)))
 
 
-def _between(first: _Slot, second: _Slot) -> float:
-    return (_width(first) + _width(second)) / 2 + _GAP
+def _find_room(layer: list[_Slot], index: int) -> tuple[float, float]:
+    """From where to where a slot's middle may be; the last one has all the room to the right."""
+    left, right = _MARGIN + _find_width(layer[index]) / 2, math.inf
+    if index:
+        left = layer[index - 1].x + _find_distance(layer[index - 1], layer[index])
+    if index + 1 < len(layer):
+        right = layer[index + 1].x - _find_distance(layer[index], layer[index + 1])
+    return left, right
 
 
-def _width(slot: _Slot) -> float:
+def _find_distance(first: _Slot, second: _Slot) -> float:
+    return (_find_width(first) + _find_width(second)) / 2 + _GAP
+
+
+def _find_width(slot: _Slot) -> float:
     return _BEND if slot.node is None else _WIDTH
 
 
-def _height(nodes: Sequence[Node]) -> int:
+def _find_height(nodes: Sequence[Node]) -> int:
     return 16 + _LINE * max((1 + len(node.lines) for node in nodes), default=1)
 
 
-def _top(slot: _Slot, height: int) -> float:
+def _find_top(slot: _Slot, height: int) -> float:
     return _MARGIN + slot.layer * (height + _RISE)
 
 
 def _draw_edges(layers: list[list[_Slot]], height: int) -> Iterator[Markup]:
     for slot in (slot for layer in layers for slot in layer if slot.node):
         for lower in slot.below:
-            path = f"M{slot.x:.0f},{_top(slot, height) + height:.0f}"
+            path = f"M{slot.x:.0f},{_find_top(slot, height) + height:.0f}"
             upper, at = slot, lower
             while True:
-                start, end = _top(upper, height) + height, _top(at, height)
+                start, end = _find_top(upper, height) + height, _find_top(at, height)
                 middle = (start + end) / 2
                 stop = end - (2 if at.node else 0)
                 path += f" C{upper.x:.0f},{middle:.0f} {at.x:.0f},{middle:.0f} {at.x:.0f},{stop:.0f}"
                 if at.node:
                     break
-                path += f" L{at.x:.0f},{_top(at, height) + height:.0f}"
+                path += f" L{at.x:.0f},{_find_top(at, height) + height:.0f}"
                 upper, at = at, at.below[0]
             yield element("path", d=path, marker_end="url(#graph-tip)")
 
@@ -188,7 +198,7 @@ def _draw_nodes(layers: list[list[_Slot]], height: int) -> Iterator[Markup]:
     for slot in (slot for layer in layers for slot in layer):
         if slot.node is None:
             continue
-        left, top = slot.x - _WIDTH / 2, _top(slot, height)
+        left, top = slot.x - _WIDTH / 2, _find_top(slot, height)
         lines = [
             element(
                 "text",
