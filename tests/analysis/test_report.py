@@ -10,6 +10,7 @@ from browser import measure
 from report_examples import ATTACKS, SCRIPT, make_hostile_result, make_result
 
 from ferrule.analysis.report.html import render_report, write_report
+from ferrule.analysis.report.tasks import describe_seconds
 from ferrule.analysis.result import AnalysisResult
 
 ALLOWED = set(
@@ -63,6 +64,13 @@ def test_the_page_shows_all_of_a_task() -> None:
     assert "done, 3.4 s, 1 retry" in text
     assert "The model's answer had no JSON after 3 attempts." in text
     assert "Did you mean 'quarter'?" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0.44, "0.4 s"), (12.3, "12 s"), (59.7, "1 min 0 s"), (200, "3 min 20 s")]
+)
+def test_durations_are_rounded_before_they_are_split(seconds: float, shown: str) -> None:
+    assert describe_seconds(seconds) == shown
 
 
 def test_a_partial_result_without_anything_is_a_page() -> None:

@@ -19,7 +19,7 @@ from ferrule._util.pluralize import pluralize
 from ferrule.analysis.numbers.matching import NumberLink, SourceIndex
 from ferrule.analysis.numbers.sources import collect_sources, describe_profiles
 from ferrule.analysis.report.data import show_data
-from ferrule.analysis.report.tasks import describe_seconds, draw_plan, show_plans, show_task
+from ferrule.analysis.report.tasks import describe_seconds, draw_plan, show_plans, show_task, sort_tasks
 from ferrule.analysis.result import AnalysisResult
 from ferrule.pages.code import END, START, show_markdown
 from ferrule.pages.elements import element, fold, make_anchor, show_table
@@ -142,5 +142,4 @@ def _show_plan(result: AnalysisResult) -> Iterator[Markup]:
 
 def _show_tasks(result: AnalysisResult) -> Iterator[Markup]:
     if result.tasks:
-        tasks = sorted(result.tasks, key=lambda task: (task.round, task.started, task.id))
-        yield element("section", element("h2", "Tasks"), [show_task(task) for task in tasks], id="tasks")
+        yield element("section", element("h2", "Tasks"), map(show_task, sort_tasks(result)), id="tasks")

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ferrule._util.output_files import open_output
 from ferrule.analysis.report.notebook_run import list_versions
+from ferrule.analysis.report.tasks import sort_tasks
 from ferrule.analysis.result import AnalysisResult, TaskExecution
 from ferrule.analysis.settings import PYTHON
 from ferrule.pages.elements import make_anchor, show_hidden
@@ -33,12 +34,11 @@ def write_notebook(result: AnalysisResult, path: Path) -> None:
 
 def render_notebook(result: AnalysisResult, folder: Path) -> str:
     """The notebook as JSON. Its data are read by paths relative to `folder`, where it will be."""
-    tasks = sorted(result.tasks, key=lambda task: (task.round, task.started, task.id))
     cells = [
         _make_text("question", "\n\n".join(_describe_answer(result))),
         _make_text("setup-notes", _NOTES.format(requirements=" ".join(_list_requirements()))),
         _make_code("setup", "\n".join(_write_setup(result, folder)), []),
-        *(cell for task in tasks for cell in _make_task(task)),
+        *(cell for task in sort_tasks(result) for cell in _make_task(task)),
     ]
     for count, cell in enumerate((cell for cell in cells if cell["cell_type"] == "code"), 1):
         cell["execution_count"] = count

@@ -26,9 +26,13 @@ def describe_seconds(seconds: float) -> str:
     """A duration for people: 0.4 s, 12 s, 3 min 20 s."""
     if seconds < 10:
         return f"{seconds:.1f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def sort_tasks(result: AnalysisResult) -> list[TaskExecution]:
+    """The tasks as they began; those of a result are in the order in which they ended."""
+    return sorted(result.tasks, key=lambda task: (task.round, task.started, task.id))
 
 
 def draw_plan(result: AnalysisResult) -> Markup:
