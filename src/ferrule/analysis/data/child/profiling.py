@@ -9,6 +9,8 @@ import duckdb
 
 SAMPLE = 100_000
 SHOWN = 5
+BLOCK = 50
+"""Columns that a query is about: one with thousands takes much longer than many with few."""
 CELL = 80
 """Characters of a value that are kept."""
 QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
@@ -32,17 +34,25 @@ def profile_table(path: str, memory: int, seed: int) -> dict[str, Any]:
     # One thread: with more, means and deviations would differ in their last digits from one reading to the next.
     config: dict[str, Any] = {"threads": 1, "memory_limit": f"{memory // 2 >> 20}MiB", "temp_directory": ""}
     connection = duckdb.connect(config={**config, "autoinstall_known_extensions": False})
-    source = f"read_parquet('{path}', file_row_number=true)"
     described = connection.execute(f"DESCRIBE SELECT * FROM read_parquet('{path}')").fetchall()
     columns = [(row[0], _name_type(row[1])) for row in described]
-    rows, whole = _profile_rows(connection, source, columns)
-    _make_sample(connection, source, rows, seed)
-    found = [
-        {"name": name, "type": kind, **whole[place], **_profile_sample(connection, place, kind, rows)}
-        for place, (name, kind) in enumerate(columns)
-    ]
+    # Queries have their own names for columns, which those of the file can't clash with.
+    numbered = ", ".join(f"c{place}" for place in range(len(columns)))
+    connection.execute(f"CREATE VIEW source AS SELECT * FROM read_parquet('{path}') AS t({numbered})")
+    [(rows,)] = connection.execute("SELECT count(*) FROM source").fetchall()
+    found: list[dict[str, Any]] = []
+    shown: list[list[Any]] = [[] for _ in range(min(rows, SHOWN))]
+    for start in range(0, len(columns), BLOCK):
+        block = [(f"c{start + place}", kind) for place, (_, kind) in enumerate(columns[start : start + BLOCK])]
+        _make_sample(connection, [name for name, _ in block], rows, seed)
+        whole = _profile_rows(connection, rows, block)
+        sampled = _profile_sample(connection, block, rows)
+        found += [{**one, **other} for one, other in zip(whole, sampled, strict=True)]
+        for row, more in zip(shown, _show_rows(connection, block), strict=True):
+            row.extend(more)
+    found = [{"name": name, "type": kind, **one} for (name, kind), one in zip(columns, found, strict=True)]
     size = sum(rows * BYTES.get(one["type"], 8) + one.pop("bytes") for one in found)
-    return {"rows": rows, "columns": found, "samples": _show_rows(connection, columns), "memory": int(size)}
+    return {"rows": rows, "columns": found, "samples": shown, "memory": int(size)}
 
 
 def _name_type(written: str) -> str:
@@ -52,28 +62,21 @@ def _name_type(written: str) -> str:
     return TYPES.get(kind, "timestamp" if kind.startswith("TIMESTAMP") else "text")
 
 
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _profile_rows(
-    connection: duckdb.DuckDBPyConnection, source: str, columns: list[tuple[str, str]]
-) -> tuple[int, list[dict[str, Any]]]:
-    """Return the number of rows, and of each column what all rows say."""
-    parts = ["count(*)"]
-    for name, kind in columns:
-        column = _quote(name)
+    connection: duckdb.DuckDBPyConnection, rows: int, columns: list[tuple[str, str]]
+) -> list[dict[str, Any]]:
+    """Return of each column what all rows say."""
+    parts: list[str] = []
+    for column, kind in columns:
         parts += [f"count({column})", *(f"{one.format(column)}" for one in _AGGREGATES.get(kind, _ORDERED))]
-    row = connection.execute(f"SELECT {', '.join(parts)} FROM {source}").fetchone()
-    assert row is not None
-    values = iter(row)
-    rows = next(values)
+    row = connection.execute(f"SELECT {', '.join(parts)} FROM source").fetchone()
+    values = iter(row or ())
     found = []
     for _, kind in columns:
         missing = rows - next(values)
         read = [next(values) for _ in _AGGREGATES.get(kind, _ORDERED)]
         found.append({"missing": missing, **_READERS.get(kind, _read_ordered)(read)})
-    return rows, found
+    return found
 
 
 _ORDERED = ("min({})::VARCHAR", "max({})::VARCHAR", "approx_count_distinct({})")
@@ -120,40 +123,50 @@ _READERS = {
 }
 
 
-def _make_sample(connection: duckdb.DuckDBPyConnection, source: str, rows: int, seed: int) -> None:
-    """Make a table of the sampled rows: those whose number has the least hashes, whatever the threads."""
-    order = f"hash(file_row_number + {seed}::BIGINT * 1000003)"
+def _make_sample(connection: duckdb.DuckDBPyConnection, columns: list[str], rows: int, seed: int) -> None:
+    """Make a table of columns of the sampled rows: those whose number has the least hashes."""
+    order = f"hash(number + {seed}::BIGINT * 1000003)"
     chosen = "true"
     if rows > SAMPLE:
         # Somewhat more than needed, so that only these have to be sorted.
         share = min(1.0, SAMPLE / rows + 6 * math.sqrt(SAMPLE) / rows)
         chosen = f"{order} <= {int(share * (2**64 - 1))}::UBIGINT"
-    connection.execute(f"CREATE TABLE sample AS SELECT * FROM {source} WHERE {chosen} ORDER BY {order} LIMIT {SAMPLE}")
+    connection.execute(
+        f"CREATE OR REPLACE TABLE sample AS SELECT * FROM (SELECT {', '.join(columns)}, "
+        f"row_number() OVER () - 1 AS number FROM source) WHERE {chosen} ORDER BY {order} LIMIT {SAMPLE}"
+    )
 
 
-def _profile_sample(connection: duckdb.DuckDBPyConnection, place: int, kind: str, rows: int) -> dict[str, Any]:
-    """Return what the sample says of a column: quantiles, common texts, and distinct values if it has all rows."""
-    names = [row[0] for row in connection.execute("DESCRIBE sample").fetchall()]
-    column = _quote(names[place])
-    found: dict[str, Any] = {}
-    if kind != "nested" and rows <= SAMPLE:
-        [(found["distinct"],)] = connection.execute(f"SELECT count(DISTINCT {column}) FROM sample").fetchall()
-    if kind in {"integer", "number"}:
-        finite = f"CASE WHEN isfinite({column}::DOUBLE) THEN {column}::DOUBLE END"
-        [(quantiles,)] = connection.execute(f"SELECT quantile_cont({finite}, {QUANTILES}) FROM sample").fetchall()
-        found["quantiles"] = [_to_number(value) for value in quantiles or ()]
-    if kind == "text":
-        common = connection.execute(
-            f"SELECT {column}::VARCHAR AS v, count(*) AS n FROM sample WHERE v IS NOT NULL "
-            "GROUP BY v HAVING n > 1 ORDER BY n DESC, v LIMIT 10"
-        ).fetchall()
-        found["common"] = [[_cut(value), count] for value, count in common]
+def _profile_sample(
+    connection: duckdb.DuckDBPyConnection, columns: list[tuple[str, str]], rows: int
+) -> list[dict[str, Any]]:
+    """Return what the sample says of columns: quantiles, common texts, and distinct values if it has all rows."""
+    found: list[dict[str, Any]] = [{} for _ in columns]
+    wanted: list[str] = []
+    readers: list[tuple[dict[str, Any], str]] = []
+    for one, (column, kind) in zip(found, columns, strict=True):
+        if kind != "nested" and rows <= SAMPLE:
+            wanted.append(f"count(DISTINCT {column})")
+            readers.append((one, "distinct"))
+        if kind in {"integer", "number"}:
+            finite = f"CASE WHEN isfinite({column}::DOUBLE) THEN {column}::DOUBLE END"
+            wanted.append(f"quantile_cont({finite}, {QUANTILES})")
+            readers.append((one, "quantiles"))
+        if kind == "text":
+            common = connection.execute(
+                f"SELECT {column}::VARCHAR AS v, count(*) AS n FROM sample WHERE v IS NOT NULL "
+                "GROUP BY v HAVING n > 1 ORDER BY n DESC, v LIMIT 10"
+            ).fetchall()
+            one["common"] = [[_cut(value), count] for value, count in common]
+    values = connection.execute(f"SELECT {', '.join(wanted)} FROM sample").fetchone() if wanted else ()
+    for (one, key), value in zip(readers, values or (), strict=True):
+        one[key] = value if key == "distinct" else [_to_number(number) for number in value or ()]
     return found
 
 
 def _show_rows(connection: duckdb.DuckDBPyConnection, columns: list[tuple[str, str]]) -> list[list[Any]]:
-    wanted = ", ".join(f"left({_quote(name)}::VARCHAR, {CELL + 1})" for name, _ in columns)
-    rows = connection.execute(f"SELECT {wanted} FROM (SELECT * FROM sample LIMIT {SHOWN}) ORDER BY file_row_number")
+    wanted = ", ".join(f"left({column}::VARCHAR, {CELL + 1})" for column, _ in columns)
+    rows = connection.execute(f"SELECT {wanted} FROM (SELECT * FROM sample LIMIT {SHOWN}) ORDER BY number")
     return [[None if value is None else _cut(value) for value in row] for row in rows.fetchall()]
 
 
