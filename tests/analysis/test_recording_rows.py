@@ -16,8 +16,8 @@ from ferrule.analysis.asking import Asker, ModelChoice
 from ferrule.analysis.limits import AnalysisLimits, LimitReached
 from ferrule.analysis.recording import Recording, record_analysis, replay_analysis
 from ferrule.analysis.recording.outcomes import decode_outcome, decode_value, encode_outcome, encode_value
-from ferrule.analysis.recording.rows import VERSION, AnalysisRow, RunRow
-from ferrule.analysis.recording.writer import sort_rows
+from ferrule.analysis.recording.rows import VERSION, AnalysisRow, RunRow, read_rows
+from ferrule.analysis.recording.writer import RecordingWriter
 from ferrule.analysis.result import AnalysisResult
 from ferrule.analysis.stages import StageKey
 from ferrule.blobs import BlobStore
@@ -144,6 +144,10 @@ async def test_runs_are_replayed_without_running_and_compared_when_they_run_agai
         (lambda lines: ['{"version": 1}'], "line 1: not a recording of an analysis, which begins with"),
         (lambda lines: [lines[0].replace('"version": 1', '"version": 0')], "line 1: the recording has the version 0"),
         (lambda lines: [lines[0], "{", *lines[1:]], "line 2: a damaged row: it is not JSON"),
+        (
+            lambda lines: [lines[0][:-1] + ', "data": [{"name": null}]}'],
+            "line 1: a damaged row: analysis.data.0.path: field required",
+        ),
         (lambda lines: [lines[0], '{"type": "answer", "task": 7, "stage": "code"}', ""], "line 2: a damaged row: "),
         (lambda lines: [], "the recording is empty"),
     ],
@@ -187,9 +191,13 @@ def test_figures_lie_beside_the_recording(tmp_path: Path) -> None:
         again.get_blob(name)
 
 
-def test_runs_of_a_task_keep_their_order() -> None:
+def test_runs_of_a_task_keep_their_order(tmp_path: Path) -> None:
     rows = [RunRow(task=task, number=number, code="") for task, number in (("t2", 0), ("t1", 1), ("t2", 1), ("t1", 2))]
-    ordered = [row for row in sort_rows(rows) if isinstance(row, RunRow)]
+    writer = RecordingWriter(tmp_path / "run.jsonl")
+    for row in (*rows, HEADER):
+        writer.add(row)
+    writer.close()
+    ordered = [row for row in read_rows(tmp_path / "run.jsonl")[0] if isinstance(row, RunRow)]
     assert [(row.task, row.number) for row in ordered] == [("t1", 1), ("t1", 2), ("t2", 0), ("t2", 1)]
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ferrule.analysis.recording.rows import RecordedFile
 from ferrule.errors import SettingsError
 
 if TYPE_CHECKING:
     from ferrule.analysis.data.sources import DataSource
 
 
-def describe_sources(sources: Iterable[DataSource], recording: Path) -> list[dict[str, Any]]:
-    """The rows of data files: their names, places and content hashes."""
+def describe_sources(sources: Iterable[DataSource], recording: Path) -> list[RecordedFile]:
+    """Data files as they are recorded. Raises `OSError`."""
     return [
-        {"name": source.name, "path": write_path(source.path, recording), "digest": hash_file(source.path)}
+        RecordedFile(name=source.name, path=write_path(source.path, recording), digest=_hash_file(source.path))
         for source in sources
     ]
 
@@ -31,31 +32,30 @@ def write_path(path: Path, recording: Path) -> str:
     return str(whole.relative_to(folder)) if whole.is_relative_to(folder) else str(whole)
 
 
-def find_files(rows: Sequence[dict[str, Any]], recording: Path) -> list[str]:
+def find_files(files: Iterable[RecordedFile], recording: Path) -> list[str]:
     """The recorded files, as the arguments of `--data`. Raises `SettingsError` for one that isn't there."""
     found = []
-    for row in rows:
-        path = recording.parent / row["path"]
+    for file in files:
+        path = recording.parent / file.path
         if not path.is_file():
             raise SettingsError(f"{path}, which {recording} was made with, isn't there; give its data by --data")
-        found.append(f"{row['name']}={path}" if row.get("name") else str(path))
+        found.append(f"{file.name}={path}" if file.name else str(path))
     return found
 
 
-def find_changes(rows: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> list[str]:
+def find_changes(recorded: Iterable[RecordedFile], now: Iterable[RecordedFile]) -> list[str]:
     """A sentence for each file whose content isn't the recorded one, and for those that are new or missing."""
-    old = {_name(row): row["digest"] for row in rows}
-    new = {_name(row): row["digest"] for row in now}
+    old = {_find_name(file): file.digest for file in recorded}
+    new = {_find_name(file): file.digest for file in now}
     changed = [f"{name} has changed since it was recorded" for name in old if name in new and old[name] != new[name]]
     missing = [f"{name}, which was recorded, is not among the data" for name in old if name not in new]
     return changed + missing + [f"{name} was not among the recorded data" for name in new if name not in old]
 
 
-def _name(row: dict[str, Any]) -> str:
-    return row.get("name") or Path(row["path"]).name
+def _find_name(file: RecordedFile) -> str:
+    return file.name or Path(file.path).name
 
 
-def hash_file(path: Path) -> str:
-    """The SHA-256 of a file. Raises `OSError`."""
+def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

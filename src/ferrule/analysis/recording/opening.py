@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.analysis.asking import ModelChoice
 from ferrule.analysis.recording.data import describe_sources, find_changes, find_files, write_path
-from ferrule.analysis.recording.rows import VERSION, AnalysisRow
+from ferrule.analysis.recording.rows import VERSION, AnalysisRow, RecordedFile
 from ferrule.analysis.settings import AnalysisSettings, make_settings
 from ferrule.errors import SettingsError
 
@@ -80,7 +80,7 @@ def begin_recording(
     Raises `DataError` for files that can't be read.
     """
     base = recording.source or recording.earlier
-    rows = base.header.data if recording.is_replay and base is not None else _describe_files(recording, data)
+    files = base.header.data if recording.is_replay and base is not None else _describe_files(recording, data)
     if recording.path is not None:
         recording.begin(
             AnalysisRow(
@@ -89,19 +89,16 @@ def begin_recording(
                 model=models.default.name,
                 models={name: model.name for name, model in models.others.items()},
                 settings=describe_settings(settings),
-                data=rows,
+                data=files,
             )
         )
         for model in (models.default, *models.others.values()):
             recording.add_model(model)
-    return [] if base is None else find_changes(base.header.data, rows)
+    return [] if base is None else find_changes(base.header.data, files)
 
 
-def _describe_files(
-    recording: Recording, data: Mapping[str, Path | str] | Sequence[Path | str]
-) -> list[dict[str, Any]]:
-    needs_hashes = recording.path is not None or recording.source is not None or recording.earlier is not None
-    if not data or not needs_hashes:
+def _describe_files(recording: Recording, data: Mapping[str, Path | str] | Sequence[Path | str]) -> list[RecordedFile]:
+    if not data or not (recording.is_used or recording.earlier):
         return []
     from ferrule.analysis.data.sources import check_sources, make_sources
 

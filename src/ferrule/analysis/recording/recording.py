@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.recording.differences import ChangedRequest, RunDifference, compare_outcomes, describe_change
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from ferrule.conversation import ToolResult
     from ferrule.models.protocol import Model
 
-
+Outcome = TypeVar("Outcome")
+"""What a run leaves."""
 _PACKAGES = ("ferrule", "numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "matplotlib", "duckdb", "pyarrow")
 
 
@@ -107,6 +108,11 @@ class Recording:
     def path(self) -> Path | None:
         """The file that is written; None if nothing is recorded."""
         return self._writer.path if self._writer is not None else None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything is recorded, or taken from a recording."""
+        return self._writer is not None or self.source is not None
 
     @property
     def has_scrubbed(self) -> bool:
@@ -182,11 +188,11 @@ class Recording:
         task: str,
         code: str,
         results: Mapping[str, str],
-        compute: Callable[[], Awaitable[Any]] | None,
+        compute: Callable[[], Awaitable[Outcome]] | None,
         *,
-        encode: Callable[[Any], Any],
-        decode: Callable[[Any], Any],
-    ) -> Any:
+        encode: Callable[[Outcome], Any],
+        decode: Callable[[Any], Outcome],
+    ) -> Outcome:
         """Run code for a task; without `compute`, give what the recorded run left.
 
         `code` and `results` are hashes: of the program, and of what it may use. `encode` makes an outcome JSON data,
@@ -206,7 +212,7 @@ class Recording:
         self._finish_run(row.model_copy(update={"outcome": encode(outcome)}), recorded)
         return outcome
 
-    def _take_run(self, task: str, number: int, recorded: RunRow | None, decode: Callable[[Any], Any]) -> Any:
+    def _take_run(self, task: str, number: int, recorded: RunRow | None, decode: Callable[[Any], Outcome]) -> Outcome:
         assert self.source is not None
         if recorded is None:
             raise LimitReached("recording", f"{self.source.stop_reason} (run {number} of {task} isn't recorded)")

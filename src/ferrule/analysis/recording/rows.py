@@ -34,6 +34,17 @@ class Row(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class RecordedFile(Row):
+    """A data file that an analysis was given."""
+
+    name: str | None
+    """The name of its table, if one was given."""
+    path: str
+    """Relative to the folder of the recording where it lies in there."""
+    digest: str
+    """The SHA-256 of its content."""
+
+
 class AnalysisRow(Row):
     """The first row: what was asked, of which data, and how."""
 
@@ -46,8 +57,8 @@ class AnalysisRow(Row):
     """Other models by tool or stage."""
     settings: dict[str, Any] = {}
     """The settings that differ from the defaults."""
-    data: list[dict[str, Any]] = []
-    """Name, path and content hash of each file that was given."""
+    data: list[RecordedFile] = []
+    """The files that were given."""
     packages: dict[str, str] = {}
     """The versions that ran: Python's, ferrule's and those of the packages of the sandbox."""
     continues: str | None = None

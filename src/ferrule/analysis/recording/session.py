@@ -30,17 +30,15 @@ class RecordedSession:
 
     async def run(self, code: str, results: Mapping[str, TaskValue], *, timeout: float) -> PythonResult:
         """See `CodeSession.run`. Raises `LimitReached` where a recording has no more runs."""
-        digests = {name: value.digest[:16] for name, value in results.items() if hasattr(value, "digest")}
         session = self._session
-        done: PythonResult = await self._recording.run(
-            current_task.get() or "",
+        return await self._recording.run(
+            current_task.get(),
             hash_blob(code.encode()),
-            digests,
+            {name: value.digest[:16] for name, value in results.items()},
             compute=None if session is None else partial(session.run, code, results, timeout=timeout),
             encode=partial(encode_outcome, put=self._recording.put_blob),
             decode=partial(decode_outcome, get=self._recording.get_blob),
         )
-        return done
 
 
 class RecordedFunctions:
@@ -64,7 +62,7 @@ class RecordedFunctions:
         name = f"function {path}"
         if self._functions is None:
             return next(iter(self._recall(name)), None)
-        found: FunctionDoc | None = await self._functions.look_up(path)
+        found = await self._functions.look_up(path)
         self._recording.keep_shared(name, [] if found is None else [found.to_json()])
         return found
 

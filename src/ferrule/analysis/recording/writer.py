@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ferrule._util.output_files import check_parent_folder
+from ferrule._util.user_folders import write_private_file
 from ferrule.analysis.recording.rows import (
     AnalysisRow,
     AnswerRow,
@@ -26,6 +27,7 @@ from ferrule.models.recording.secrets import SecretFinder
 from ferrule.sandbox.own_files import hide_own_file
 
 _ORDER: tuple[type[Any], ...] = (AnalysisRow, ModelRow)
+_Rank: TypeAlias = tuple[int, str, list[int]]
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -49,7 +51,7 @@ class RecordingWriter:
         self.blobs = BlobStore(find_blob_folder(path))
         self.has_scrubbed = False
         self._secrets = SecretFinder({})
-        self._rows: list[AnyRow] = []
+        self._lines: list[tuple[_Rank, bytes]] = []
         self._shared: set[str] = set()
         self._file = open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb", buffering=0)  # noqa: PTH123, SIM115 - a descriptor, open to the end
         self._release = hide_own_file(path, "the recording of the analysis")
@@ -57,15 +59,16 @@ class RecordingWriter:
     @property
     def has_rows(self) -> bool:
         """Whether anything was written."""
-        return bool(self._rows)
+        return bool(self._lines)
 
     def add(self, row: AnyRow) -> None:
         """Write a row."""
-        data = row.model_dump(mode="json", exclude_defaults=True) | {"type": row.type}
+        data = {"type": row.type} | row.model_dump(mode="json", exclude_defaults=True)
         scrubbed = self._secrets.scrub(data)
         self.has_scrubbed = self.has_scrubbed or scrubbed != data
-        self._rows.append(row.model_validate(scrubbed))
-        self._file.write(_dump(scrubbed))
+        line = dump_row(scrubbed)
+        self._lines.append((_rank(row), line))
+        self._file.write(line)
 
     def share(self, value: Any) -> str:
         """Write a value that several rows name, unless it is written already; returns its name."""
@@ -81,34 +84,19 @@ class RecordingWriter:
             return
         self._file.close()
         self._release()
-        if not self._rows:
+        if not self._lines:
             self.path.unlink(missing_ok=True)
             return
-        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
-        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
-            file.writelines(
-                _dump(row.model_dump(mode="json", exclude_defaults=True) | {"type": row.type})
-                for row in sort_rows(self._rows)
-            )
-        partial.replace(self.path)
+        write_private_file(self.path, b"".join(line for _, line in sorted(self._lines, key=itemgetter(0))))
 
 
-def sort_rows(rows: Iterable[AnyRow]) -> list[AnyRow]:
-    """The rows in the order of a finished recording. Those of a task keep theirs: its stages follow each other."""
-    return sorted(rows, key=_rank)
-
-
-def _rank(row: AnyRow) -> tuple[int, str, list[int], int]:
+def _rank(row: AnyRow) -> _Rank:
+    """The place of a row in a finished recording. Those of a task keep their order: its stages follow each other."""
     if isinstance(row, SharedRow):
-        return 2, row.id, [], 0
+        return 2, row.id, []
     if isinstance(row, AnswerRow | RunRow | ResultRow):
         # t2 comes before t10, and the stages of the whole analysis before those of tasks.
-        return 4, _NUMBERS.sub("", row.task), [int(one) for one in _NUMBERS.findall(row.task)], 0
+        return 4, _NUMBERS.sub("", row.task), [int(one) for one in _NUMBERS.findall(row.task)]
     if isinstance(row, EndRow):
-        return 5, "", [], 0
-    return (_ORDER.index(type(row)) if type(row) in _ORDER else 3), "", [], 0
-
-
-def _dump(data: dict[str, Any]) -> bytes:
-    first = {"type": data["type"]}
-    return dump_row(first | data)
+        return 5, "", []
+    return (_ORDER.index(type(row)) if type(row) in _ORDER else 3), "", []

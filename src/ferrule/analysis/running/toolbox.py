@@ -18,7 +18,7 @@ from ferrule.analysis.recording.calls import (
     restore_tools,
 )
 from ferrule.analysis.recording.session import RecordedFunctions, RecordedSession
-from ferrule.analysis.settings import PYTHON, AnalysisSettings
+from ferrule.analysis.settings import AnalysisSettings
 from ferrule.analysis.tools.knowledge import make_knowledge_tool
 from ferrule.analysis.tools.news_search import NAME as NEWS
 from ferrule.analysis.tools.news_search import find_news_key, make_news_tool
@@ -116,17 +116,16 @@ class Toolbox:
         if recording.is_replay:
             # Nothing is started: what code left, and which functions were found, is recorded.
             recorded = RecordedSession(recording, None, self._tables), RecordedFunctions(recording, None)
-            return PythonExecutor(self._asker.for_tool(PYTHON), self._settings, *recorded)
+            return PythonExecutor(self._asker, self._settings, *recorded)
         async with AsyncExitStack() as opened:
             functions = await opened.enter_async_context(await FunctionRepository.open())
             memory = self._settings.python_memory << 20
             session = await opened.enter_async_context(await DataSession.open(self._tables, memory=memory))
             self._exits.push_async_exit(opened.pop_all())
-        asker = self._asker.for_tool(PYTHON)
-        if recording.path is None and recording.source is None:
-            return PythonExecutor(asker, self._settings, session, functions)
+        if not recording.is_used:
+            return PythonExecutor(self._asker, self._settings, session, functions)
         recorded = RecordedSession(recording, session, self._tables), RecordedFunctions(recording, functions)
-        return PythonExecutor(asker, self._settings, *recorded)
+        return PythonExecutor(self._asker, self._settings, *recorded)
 
     async def _stop_opening(self) -> None:
         if self._opening is not None:
