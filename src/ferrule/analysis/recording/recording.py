@@ -8,10 +8,8 @@ replay_analysis(path, computes=True)      # answers are taken from it; code runs
 from __future__ import annotations
 
 import os
-import platform
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +31,7 @@ from ferrule.analysis.recording.rows import (
 )
 from ferrule.analysis.recording.source import RecordedAnalysis
 from ferrule.analysis.recording.writer import RecordingWriter
+from ferrule.analysis.versions import list_versions
 from ferrule.blobs import hash_blob
 from ferrule.conversation import tool_message
 from ferrule.errors import FerruleError, SettingsError
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
 Outcome = TypeVar("Outcome")
 """What a run leaves."""
-_PACKAGES = ("ferrule", "numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "matplotlib", "duckdb", "pyarrow")
 
 
 def record_analysis(path: Path | None, *, continues: Path | None = None) -> Recording:
@@ -361,14 +359,3 @@ def _set_times(task: TaskExecution, times: Mapping[str, tuple[float, float]]) ->
         return task
     started, ended = times[task.id]
     return replace(task, started=started, ended=ended)
-
-
-def list_versions() -> dict[str, str]:
-    """The versions of Python, ferrule, and the packages that code may compute with."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {"python": platform.python_version()}
-    for name in _PACKAGES:
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ferrule._util.output_files import open_output
-from ferrule.analysis.report.notebook_run import list_versions
 from ferrule.analysis.report.tasks import sort_tasks
 from ferrule.analysis.result import AnalysisResult, TaskExecution
 from ferrule.analysis.settings import PYTHON
+from ferrule.analysis.versions import list_versions
 from ferrule.pages.elements import make_anchor, show_hidden
 
 _MOST_EXPECTED: Final = 20_000

@@ -15,39 +15,15 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from platform import python_version
 from typing import Any, Final, cast
 
 from ferrule._util.pluralize import pluralize
 from ferrule.analysis.numbers.sources import read_numbers
+from ferrule.analysis.versions import list_versions
 
-PACKAGES: Final = (
-    "ferrule",
-    "numpy",
-    "pandas",
-    "scipy",
-    "scikit-learn",
-    "statsmodels",
-    "matplotlib",
-    "pyarrow",
-    "duckdb",
-)
-"""What a notebook names the versions of."""
 SEED: Final = 0
 _SHOWN: Final = 5
-
-
-def list_versions() -> dict[str, str]:
-    """The versions of Python and of the packages that model-written code computes with."""
-    found = {"python": python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 class NotebookRun:
