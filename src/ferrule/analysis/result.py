@@ -134,6 +134,10 @@ class FocusedAnswer:
     """The value, as JSON data."""
     formatted_answer: str
     """The value as it would be said."""
+    numbers: tuple[NumberLink, ...] = ()
+    """Where each number of the formatted answer comes from."""
+    not_computed: tuple[str, ...] = ()
+    """What of the value is in no output, a sentence each; empty if all of it is in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,8 @@ class AnalysisResult:
     focused_answer: FocusedAnswer | None = None
     numbers: tuple[NumberLink, ...] = ()
     """Where each number of the answer comes from."""
+    finding_numbers: tuple[tuple[NumberLink, ...], ...] = ()
+    """The same for each of the key findings."""
     stopped: str | None = None
     """Why the result is partial, in a sentence; None if it is complete."""
     notices: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from ferrule._util.pluralize import pluralize
@@ -27,11 +28,13 @@ def print_answer(result: AnalysisResult) -> None:
     marked, is_colored = _Marker(result), sys.stdout.isatty()
     lines = [*marked.mark(result.answer, result.numbers).splitlines()]
     if result.key_findings:
-        findings = (marked.mark(finding, marked.match(finding)) for finding in result.key_findings)
+        links = result.finding_numbers or repeat(())
+        findings = (marked.mark(*pair) for pair in zip(result.key_findings, links, strict=False))
         lines += ["", *(f"- {finding}" for finding in findings)]
     if result.focused_answer is not None and result.focused_answer.answer_type != "none":
-        focused = result.focused_answer.formatted_answer
-        lines += ["", f"Answer: {marked.mark(focused, marked.match(focused))}"]
+        focused = result.focused_answer
+        lines += ["", f"Answer: {marked.mark(focused.formatted_answer, focused.numbers)}"]
+        lines += [f"not computed: {escape_line(problem)}" for problem in focused.not_computed]
     legend = list(marked.list_tasks())
     if legend:
         lines += ["", *legend]
@@ -47,18 +50,8 @@ class _Marker:
     """Puts the source of each number after it, and counts which tasks were named."""
 
     def __init__(self, result: AnalysisResult) -> None:
-        from ferrule.analysis.numbers.sources import collect_sources
-
         self._result = result
-        profiles = {"data": result.shared} if result.shared else {}
-        self._sources = collect_sources(result.question, profiles, result.tasks)
         self._named: set[str] = set()
-
-    def match(self, text: str) -> list[NumberLink]:
-        """The links of a text that has none yet."""
-        from ferrule.analysis.numbers.matching import match_numbers
-
-        return match_numbers(text, self._sources)
 
     def mark(self, text: str, links: Iterable[NumberLink]) -> str:
         """A text with marks; a mark that follows the same one at once is left out."""
@@ -99,7 +92,7 @@ def _print_styled(lines: Iterable[str]) -> None:
         text = Text(line)
         text.highlight_regex(r"\[(?:t\d+|question|data)\]", "green")
         text.highlight_regex(r"\[t\d+, stated\]", "yellow")
-        text.highlight_regex(r"\[not computed\]|^partial:", "red")
+        text.highlight_regex(r"\[not computed\]|^(?:partial|not computed):", "red")
         text.highlight_regex(r"^Answer: .*", "bold")
         console.print(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from typing import Literal, Self, TypeAlias
 
@@ -37,6 +38,16 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
+def _is_date(text: object) -> bool:
+    """Whether a text is a year, a month, a day or a time of the calendar, as ISO 8601 writes them."""
+    padded = str(text) + "0000-01-01"[len(str(text)) :]
+    try:
+        datetime.datetime.fromisoformat(padded)
+    except ValueError:
+        return False
+    return True
+
+
 class Synthesis(BaseModel):
     """The answer in full."""
 
@@ -56,6 +67,8 @@ class FocusedAnswerReply(BaseModel):
         value, wanted = self.answer_value, _KINDS[self.answer_type]
         if not isinstance(value, wanted) or (isinstance(value, bool) and self.answer_type != "yes_no"):
             raise ValueError(f"answer_value must fit answer_type {self.answer_type!r}, not be {value!r}")
+        if self.answer_type == "date" and not _is_date(value):
+            raise ValueError(f"answer_value must be a date such as 2026-01-31, 2026-01 or 2026, not {value!r}")
         return self
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -82,15 +83,21 @@ def _show_notices(result: AnalysisResult) -> Iterator[Markup]:
 
 
 def _show_answer(result: AnalysisResult, sources: SourceIndex) -> Markup:
-    links = list(result.numbers) or sources.match(result.answer)
+    in_answer = list(result.numbers) or sources.match(result.answer)
+    links = list(in_answer)
     shown = [element("h2", "Answer")]
     if result.focused_answer is not None and result.focused_answer.formatted_answer:
-        formatted = result.focused_answer.formatted_answer
-        shown.append(element("div", _link_numbers(formatted, sources.match(formatted)), class_="focused"))
-    shown.append(_link_numbers(result.answer or "There is no answer.", links))
+        focused = result.focused_answer
+        in_focused = list(focused.numbers) or sources.match(focused.formatted_answer)
+        shown.append(element("div", _link_numbers(focused.formatted_answer, in_focused), class_="focused"))
+        shown += [element("p", f"Not computed: {problem}.", class_="notice") for problem in focused.not_computed]
+        links += in_focused
+    shown.append(_link_numbers(result.answer or "There is no answer.", in_answer))
     if result.key_findings:
-        findings = [_link_numbers(finding, sources.match(finding)) for finding in result.key_findings]
+        found = [list(one) for one in result.finding_numbers] or [sources.match(one) for one in result.key_findings]
+        findings = [_link_numbers(*pair) for pair in zip(result.key_findings, found, strict=True)]
         shown += [element("h3", "Key findings"), element("ul", [element("li", finding) for finding in findings])]
+        links += chain.from_iterable(found)
     if links:
         shown.append(_list_numbers(links))
     return element("section", shown, id="answer")
@@ -130,7 +137,7 @@ def _list_numbers(links: Sequence[NumberLink]) -> Markup:
         (link.text, link.kind, element("a", link.source, href=_find_place(link.source)) if link.source else "")
         for link in links
     ]
-    summary = f"Numbers in the answer: {counts}"
+    summary = f"Numbers in the answer and its findings: {counts}"
     is_open = "not computed" in kinds
     return fold(summary, show_table(("number", "kind", "from"), rows), is_open=is_open)
 

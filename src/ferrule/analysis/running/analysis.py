@@ -20,7 +20,8 @@ from ferrule.analysis.events import (
     PlanMade,
     TaskFinished,
 )
-from ferrule.analysis.numbers.matching import match_numbers
+from ferrule.analysis.numbers.focused import check_focused_answer
+from ferrule.analysis.numbers.matching import SourceIndex
 from ferrule.analysis.numbers.sources import collect_sources
 from ferrule.analysis.plan import Plan, PlanTask, validate_plan
 from ferrule.analysis.planning.answers import Synthesis, focus_answer, synthesize, write_account
@@ -201,6 +202,8 @@ class Analysis:
             return
         self._add("synthesis", synthesis)
         self.result.key_findings = tuple(synthesis.key_findings)
+        sources = self._read_sources()
+        self.result.finding_numbers = tuple(tuple(sources.match(one)) for one in synthesis.key_findings)
         await self._focus(synthesis)
         self._end(stopped, synthesis.answer, is_account=False)
 
@@ -210,16 +213,19 @@ class Analysis:
         except (FerruleError, TimeoutError) as error:
             self.report(Notice(f"the answer couldn't be given as one value: {explain_end(error)}"))
             return
+        focused = check_focused_answer(focused, self.result.question, self._read_sources())
         self.result.focused_answer = focused
         self._add("focused_answer", focused)
 
     def _end(self, stopped: str | None, answer: str, *, is_account: bool = True) -> None:
         """Complete the result. An account quotes results; other numbers in it are those of an error."""
-        sources = collect_sources(self.result.question, self.data.profiles, self._executions)
         self.result.answer, self.result.stopped = answer, stopped
-        links = match_numbers(answer, sources)
+        links = self._read_sources().match(answer)
         self.result.numbers = tuple(link for link in links if link.source is not None or not is_account)
         self.result.usage = self._asker.limits.sum_up()
+
+    def _read_sources(self) -> SourceIndex:
+        return SourceIndex(collect_sources(self.result.question, self.data.profiles, self._executions))
 
     def _add(self, stage_type: StageType, data: Any) -> None:
         entry = OutputEntry(stage_type, data)
