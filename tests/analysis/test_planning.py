@@ -9,11 +9,11 @@ from ferrule.analysis.asking import Asker, ModelChoice
 from ferrule.analysis.events import AnalysisEvent, Notice
 from ferrule.analysis.limits import AnalysisLimits
 from ferrule.analysis.planning.answers import FocusedAnswerReply, Synthesis, focus_answer, synthesize, write_account
-from ferrule.analysis.planning.briefing import Briefing, shorten
+from ferrule.analysis.planning.briefing import Briefing, describe_execution, shorten
 from ferrule.analysis.planning.candidates import PlanningFailed, choose_plan
 from ferrule.analysis.planning.complexity import TASKS, Complexity, assess_complexity, count_tasks
 from ferrule.analysis.planning.iteration import decide_iteration
-from ferrule.analysis.result import PlanRecord, TaskExecution
+from ferrule.analysis.result import PlanRecord, ResultCheck, TaskExecution
 from ferrule.analysis.settings import AnalysisSettings
 from ferrule.errors import ProviderError
 
@@ -231,6 +231,12 @@ def test_without_a_synthesis_the_account_says_only_what_was_found() -> None:
 def test_a_synthesis_is_never_empty() -> None:
     with pytest.raises(ValueError, match="at least 1 character"):
         Synthesis(answer="")
+
+
+def test_a_check_that_could_not_run_has_not_failed() -> None:
+    checks = tuple(ResultCheck(f"c{passed}", passed) for passed in (True, False, None))
+    shown = describe_execution(TaskExecution("t1", "py_executor", "Sum.", checks=checks))
+    assert "Check passed: cTrue\nCheck FAILED: cFalse\nCheck could not run: cNone" in shown
 
 
 def test_long_results_are_cut_in_the_middle() -> None:

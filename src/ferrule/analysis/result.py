@@ -65,6 +65,11 @@ class ResultCheck:
     code: str = ""
     """The Python that was run."""
 
+    @property
+    def status(self) -> str:
+        """How it came out, for a model and a person."""
+        return {True: "passed", False: "FAILED", None: "could not run"}[self.passed]
+
 
 @dataclass(frozen=True, slots=True)
 class TaskExecution:

@@ -53,7 +53,7 @@ def _describe(execution: TaskExecution) -> str:
     head = f"{execution.id} ({execution.tool}): {execution.task_query}"
     if execution.status != "done":
         return f"{head}\nNo result: {execution.error}"
-    checks = [f"Check {'passed' if one.passed else 'FAILED'}: {one.description}" for one in execution.checks]
+    checks = [f"Check {one.status}: {one.description}" for one in execution.checks]
     return "\n".join([head, "Result:", shorten(execution.result), *checks])
 
 
@@ -65,6 +65,6 @@ def shorten(text: str, most: int = MOST_SHOWN) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
 
 
-def list_numbered(problems: Sequence[str]) -> str:
+def list_problems(problems: Sequence[str]) -> str:
     """Problems as a list for a model."""
     return "\n".join(f"- {problem}" for problem in problems)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ferrule.analysis.asking import WHOLE, Asker, StageKey
 from ferrule.analysis.events import Notice
 from ferrule.analysis.plan import Plan, PlanTask, validate_plan
-from ferrule.analysis.planning.briefing import Briefing, list_numbered
+from ferrule.analysis.planning.briefing import Briefing, list_problems
 from ferrule.analysis.planning.routing import resolve_tool
 from ferrule.analysis.result import PlanRecord
 from ferrule.analysis.settings import AnalysisSettings
@@ -134,7 +134,7 @@ async def _propose(
     if earlier:
         parts.append(f"Results that tasks may need too: {', '.join(earlier)}. Continue the numbers after them.")
     if problems:
-        parts.append(f"Your last plans couldn't run:\n{list_numbered(problems)}\nMake new ones without these problems.")
+        parts.append(f"Your last plans couldn't run:\n{list_problems(problems)}\nMake new ones without these problems.")
     try:
         proposed = await asker.ask(
             StageKey(WHOLE, "candidates", attempt),

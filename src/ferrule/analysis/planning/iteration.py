@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from ferrule.analysis.asking import WHOLE, Asker, StageKey
 from ferrule.analysis.events import Notice
 from ferrule.analysis.plan import Plan, validate_plan
-from ferrule.analysis.planning.briefing import Briefing, describe_executions, list_numbered
+from ferrule.analysis.planning.briefing import Briefing, describe_executions, list_problems
 from ferrule.analysis.planning.candidates import ProposedPlan, ProposedTask, make_plan
 from ferrule.analysis.result import TaskExecution
 from ferrule.analysis.settings import AnalysisSettings
@@ -48,7 +48,7 @@ async def decide_iteration(
     asked = f"{briefing.write()}\n\n{briefing.write_tools()}\n\nTasks so far:\n\n{describe_executions(executions)}"
     decision = IterationDecision(decision="stop", reason="the model couldn't say how to go on")
     for attempt in range(settings.plan_retries + 1):
-        sent_back = f"\n\nYour tasks couldn't run:\n{list_numbered(problems)}" if attempt else ""
+        sent_back = f"\n\nYour tasks couldn't run:\n{list_problems(problems)}" if attempt else ""
         try:
             decision = await asker.ask(
                 StageKey(WHOLE, stage, attempt),

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ferrule._util.pluralize import pluralize
+from ferrule.analysis.planning.briefing import shorten
 from ferrule.builtin_tools.python_values import render_value
 
 if TYPE_CHECKING:
     from ferrule.analysis.python_executor.runs import CodeRun
     from ferrule.analysis.result import ResultCheck
 
-LONGEST: Final = 10_000
+_LONGEST: Final = 10_000
 """Characters of a result, and of what was printed."""
 
 
@@ -20,11 +21,11 @@ def render_result(run: CodeRun, notes: Sequence[str]) -> str:
     """The value, what was printed, how many figures there are, the checks, and the notes."""
     parts = []
     if run.value is not None:
-        parts.append(cut_middle(render_value(run.value)))
+        parts.append(shorten(render_value(run.value), _LONGEST))
     if run.omitted:
         parts.append(f"Not all of it is here: {'; '.join(run.omitted[:5])}")
     if run.output.strip():
-        parts.append(f"Printed:\n{cut_middle(run.output.strip())}")
+        parts.append(f"Printed:\n{shorten(run.output.strip(), _LONGEST)}")
     if run.figures:
         parts.append(pluralize(len(run.figures), "figure"))
     if run.checks:
@@ -35,17 +36,7 @@ def render_result(run: CodeRun, notes: Sequence[str]) -> str:
 
 def render_checks(checks: Sequence[ResultCheck]) -> str:
     """One line a check: what it states and how it came out."""
-    words = {True: "passed", False: "FAILED", None: "could not run"}
     lines = [
-        f"- {words[check.passed]}: {check.description}" + (f" ({check.detail})" if check.detail else "")
-        for check in checks
+        f"- {check.status}: {check.description}" + (f" ({check.detail})" if check.detail else "") for check in checks
     ]
     return "\n".join(["Checks of the result:", *lines])
-
-
-def cut_middle(text: str, longest: int = LONGEST) -> str:
-    """A long text without its middle, which is replaced by how much is missing."""
-    if len(text) <= longest:
-        return text
-    half = longest // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters are left out …\n{text[-half:]}"
