@@ -159,7 +159,7 @@ class AnalysisStream:
             async with AsyncExitStack() as exits:
                 self._analysis = await _open(self.result.question, self._options, self._events.put_nowait, exits)
                 self.result = self._analysis.result
-                await self._analysis.work()
+                await self._analysis.run()
         except asyncio.CancelledError:
             self._stop(CANCELLED)
             raise

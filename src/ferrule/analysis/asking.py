@@ -124,13 +124,7 @@ class Asker:
             raise ValueError(f"the key {key} was asked before; count attempt within the task and the stage")
         self._asked.add(key)
         model = self.models.choose(self.tool, key.stage)
-        pipeline: Pipeline[Output] = Pipeline(model).system(instructions).chat(question).parse_as(output)
-        offered = tuple(tools)
-        if offered:
-            options = self.options
-            pipeline = pipeline.using(
-                *offered, policy=options.policy, approver=options.approver, journal=options.journal
-            )
+        pipeline = self._offer(Pipeline(model).system(instructions).chat(question).parse_as(output), tuple(tools))
         counter = _RequestCounter(key, self.limits)
         started, error = time.monotonic(), None
         self.emit(StageStarted(key, model.name))
@@ -144,6 +138,12 @@ class Asker:
             current_stage.reset(token)
             seconds = time.monotonic() - started
             self.emit(StageFinished(key, seconds, counter.usage, counter.calls, error))
+
+    def _offer(self, pipeline: Pipeline[Output], tools: tuple[ToolLike, ...]) -> Pipeline[Output]:
+        if not tools:
+            return pipeline
+        options = self.options
+        return pipeline.using(*tools, policy=options.policy, approver=options.approver, journal=options.journal)
 
     async def _run(
         self, pipeline: Pipeline[Output], temperature: float, timeout: float | None, key: StageKey

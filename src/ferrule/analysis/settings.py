@@ -19,7 +19,8 @@ Temperature: TypeAlias = Annotated[float, Field(ge=0, le=2)]
 Seconds: TypeAlias = Annotated[int, Field(ge=1)]
 Retries: TypeAlias = Annotated[int, Field(ge=0, le=20)]
 
-PYTHON = "py_executor"
+REASONING, KNOWLEDGE, PYTHON, NEWS = "logic_kernel", "knowledge_retriever", "py_executor", "news_search"
+"""The names of the analyst's own tools."""
 HIGHEST_TEMPERATURE = 2.0
 
 

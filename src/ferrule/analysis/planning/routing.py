@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-REASONING, KNOWLEDGE, PYTHON, NEWS = "logic_kernel", "knowledge_retriever", "py_executor", "news_search"
+from ferrule.analysis.settings import KNOWLEDGE, NEWS, PYTHON, REASONING
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,7 @@ class CodeTrial:
     async def try_code(self, written: GeneratedCode, timeout: float) -> TriedCode:
         """Check code and run it. Raises only what the session raises if nothing can be run."""
         tried = await asyncio.to_thread(repair_code, written.code)
-        # Without a profile, the syntax is checked all the same.
-        findings = await asyncio.to_thread(_check, tried.code, "advise" if self.profile == "off" else self.profile)
+        findings = await asyncio.to_thread(self._check, tried.code)
         syntax = [finding for finding in findings if finding.rule == "syntax"]
         if syntax:
             return replace(tried, failure="syntax", error=await self._explain_syntax(tried.code, syntax[0]))
@@ -77,9 +76,14 @@ class CodeTrial:
 
     def _find_check_problem(self, check: CheckCode) -> str:
         """Why a check may not run; empty if it may."""
-        profile: CheckProfile = "advise" if self.profile == "off" else self.profile
-        findings = [finding for finding in _check(check.code, profile) if finding.refuses or finding.rule == "syntax"]
+        findings = [found for found in self._check(check.code) if found.refuses or found.rule == "syntax"]
         return findings[0].message if findings else ""
+
+    def _check(self, code: str) -> tuple[Finding, ...]:
+        from ferrule.sandbox.checks import check
+
+        # Without a profile, the syntax is checked all the same.
+        return check(code, profile="advise" if self.profile == "off" else self.profile)
 
     async def _explain_syntax(self, code: str, finding: Finding) -> ErrorContext:
         """What the parser found, with what friendly-traceback says of it in the sandbox, where compiling is bounded."""
@@ -103,12 +107,6 @@ def repair_code(code: str) -> TriedCode:
         code = repair.code
         repairs.append(str(repair))
     return TriedCode(code, tuple(repairs))
-
-
-def _check(code: str, profile: CheckProfile) -> tuple[Finding, ...]:
-    from ferrule.sandbox.checks import check
-
-    return check(code, profile=profile)
 
 
 def _judge(tried: TriedCode, run: CodeRun, findings: Sequence[Finding]) -> TriedCode:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ferrule._util.pluralize import pluralize
 from ferrule.analysis.events import TaskProgress, TaskRetried
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.python_executor import prompts
@@ -249,7 +250,7 @@ class TaskRun:
 
     def _finish_without_result(self, outcome: PythonOutcome, problem: str | None) -> PythonOutcome:
         last = self._attempts[-1] if self._attempts else None
-        tries = f"{len(self._attempts)} attempt{'s' if len(self._attempts) > 1 else ''}"
+        tries = pluralize(len(self._attempts), "attempt")
         reason = f"after {tries} there is no result; the last failure ({last.failure}): {last.message}" if last else ""
         error = "; ".join(filter(None, (problem, reason))) or _NOTHING
         run = self._last_run

@@ -94,7 +94,7 @@ class Analysis:
         self.result.usage = self._asker.limits.sum_up()
         self._pass_on(event)
 
-    async def work(self) -> AnalysisResult:
+    async def run(self) -> AnalysisResult:
         """Run to the end, a limit or a failure. Raises `SettingsError` for tools that can't be used together."""
         try:
             self._add("data", self.data.tables)

@@ -6,13 +6,14 @@ A failed task ends only those that need it, each with a reason. This file knows 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ferrule.analysis.plan import PlanTask
 from ferrule.analysis.result import TaskExecution, TaskStatus
 
-RunTask = Callable[[PlanTask], Awaitable[TaskExecution]]
+RunTask = Callable[[PlanTask], Coroutine[Any, Any, TaskExecution]]
 OnEnd = Callable[[TaskExecution], None]
 
 
@@ -37,7 +38,7 @@ async def run_tasks(
             state.skip_hopeless()
             for task in state.list_ready()[: max(0, concurrency - len(running))]:
                 state.started.add(task.id)
-                running[asyncio.create_task(_run(run, task), name=f"task {task.id}")] = task
+                running[asyncio.create_task(run(task), name=f"task {task.id}")] = task
             if not running:
                 return state.executions
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -94,10 +95,6 @@ class _Schedule:
     def _find_missing(self, task: PlanTask) -> str:
         without = [self.ended[need] for need in task.needs if self.ended[need].status != "done"]
         return "; ".join(f"it needs {one.id}, which has no result: {one.error}" for one in without)
-
-
-async def _run(run: RunTask, task: PlanTask) -> TaskExecution:
-    return await run(task)
 
 
 async def _cancel(running: Mapping[asyncio.Task[TaskExecution], PlanTask]) -> None:

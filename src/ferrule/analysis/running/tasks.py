@@ -14,11 +14,10 @@ from ferrule.analysis.events import TaskRetried, TaskStarted
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.plan import PlanTask
 from ferrule.analysis.planning.briefing import Briefing, describe_execution
-from ferrule.analysis.planning.routing import KNOWLEDGE, NEWS
 from ferrule.analysis.result import Attempt, FailureClass, TaskExecution
 from ferrule.analysis.running.scheduler import end_without_result
 from ferrule.analysis.running.toolbox import Toolbox
-from ferrule.analysis.settings import PYTHON, AnalysisSettings
+from ferrule.analysis.settings import KNOWLEDGE, NEWS, PYTHON, AnalysisSettings
 from ferrule.analysis.stages import StageKey, current_task
 from ferrule.analysis.tools.added import run_added_tool
 from ferrule.analysis.tools.attempts import TaskAttempt

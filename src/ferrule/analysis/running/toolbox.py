@@ -18,9 +18,8 @@ from ferrule.analysis.recording.calls import (
     restore_tools,
 )
 from ferrule.analysis.recording.session import RecordedFunctions, RecordedSession
-from ferrule.analysis.settings import AnalysisSettings
+from ferrule.analysis.settings import NEWS, AnalysisSettings
 from ferrule.analysis.tools.knowledge import make_knowledge_tool
-from ferrule.analysis.tools.news_search import NAME as NEWS
 from ferrule.analysis.tools.news_search import find_news_key, make_news_tool
 from ferrule.analysis.tools.python import make_python_tool
 from ferrule.analysis.tools.reasoning import make_reasoning_tool

@@ -45,7 +45,7 @@ async def run_added_tool(
         return await asker.for_tool(tool.name).ask(
             key,
             INSTRUCTIONS,
-            "\n\n".join(filter(None, (f"Task:\n{query}", attempt.context))),
+            attempt.write_question(query),
             AddedToolResult,
             temperature=settings.temperature_for(settings.reasoning_temperature, attempt.number),
             timeout=timeout,

@@ -34,6 +34,10 @@ class TaskAttempt:
     outcome: PythonOutcome | None = None
     """What `py_executor` left besides its result."""
 
+    def write_question(self, query: str) -> str:
+        """The task with what is known for it, as a model is asked."""
+        return "\n\n".join(filter(None, (f"Task:\n{query}", self.context)))
+
 
 def find_attempt(scope: CallScope) -> TaskAttempt:
     """The attempt that a call belongs to; for a call outside of a plan, one with the call's id."""
@@ -57,12 +61,11 @@ async def ask_for_tool(
     The timeout is the executor's.
     """
     attempt = find_attempt(scope)
-    question = "\n\n".join(filter(None, (f"Task:\n{query}", attempt.context)))
     try:
         return await asker.for_tool(tool).ask(
             StageKey(attempt.task, tool, attempt.number),
             instructions,
-            question,
+            attempt.write_question(query),
             output,
             temperature=settings.temperature_for(base_temperature, attempt.number),
         )

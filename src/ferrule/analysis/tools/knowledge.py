@@ -8,13 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from ferrule.analysis.asking import Asker
-from ferrule.analysis.settings import AnalysisSettings
+from ferrule.analysis.settings import KNOWLEDGE, AnalysisSettings
 from ferrule.analysis.tools.attempts import ask_for_tool
 from ferrule.conversation import ToolOutput
 from ferrule.tools.decorator import Tool
 from ferrule.tools.scope import CallScope
 
-NAME = "knowledge_retriever"
 DESCRIPTION = (
     "Recalls what the model knows from its training data: history, background, definitions, facts, expertise "
     "of a field. It looks nothing up and knows nothing recent."
@@ -64,11 +63,13 @@ def make_knowledge_tool(asker: Asker, settings: AnalysisSettings) -> Tool[..., A
 
     async def knowledge_retriever(query: Annotated[str, "What to recall"], scope: CallScope) -> ToolOutput:
         found = await ask_for_tool(
-            asker, settings, NAME, INSTRUCTIONS, query, KnowledgeResult, settings.deep_knowledge_temperature, scope
+            asker, settings, KNOWLEDGE, INSTRUCTIONS, query, KnowledgeResult, settings.deep_knowledge_temperature, scope
         )
         return ToolOutput("\n".join(_write(found)), {"source": "training data", **found.model_dump(mode="json")})
 
-    return Tool.from_callable(knowledge_retriever, name=NAME, description=DESCRIPTION, read_only=True, idempotent=False)
+    return Tool.from_callable(
+        knowledge_retriever, name=KNOWLEDGE, description=DESCRIPTION, read_only=True, idempotent=False
+    )
 
 
 def _write(found: KnowledgeResult) -> Iterator[str]:

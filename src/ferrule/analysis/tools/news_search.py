@@ -12,13 +12,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
+from ferrule._util.pluralize import pluralize
+from ferrule.analysis.settings import NEWS
 from ferrule.conversation import ToolOutput
 from ferrule.errors import ToolFailed
 from ferrule.models.http import is_installed
 from ferrule.models.keys import read_keys
 from ferrule.tools.decorator import Tool
 
-NAME = "news_search"
 VARIABLE = "TAVILY_API_KEY"
 ADDRESS = "https://api.tavily.com"
 DESCRIPTION = "Searches current news on the internet: titles, dates, addresses and excerpts of recent articles."
@@ -65,7 +66,7 @@ def make_news_tool(key: str, results: int = 5, address: str = ADDRESS) -> Tool[.
         return ToolOutput(_write(found), found.model_dump(mode="json"))
 
     return Tool.from_callable(
-        news_search, name=NAME, description=DESCRIPTION, read_only=True, idempotent=True, open_world=True
+        news_search, name=NEWS, description=DESCRIPTION, read_only=True, idempotent=True, open_world=True
     )
 
 
@@ -94,7 +95,7 @@ async def _post(url: str, body: Mapping[str, Any], key: str) -> Any:
 def _write(found: NewsResult) -> str:
     if not found.results:
         return "No articles were found."
-    lines = [f"{len(found.results)} article{'s' if len(found.results) > 1 else ''} from a live search:"]
+    lines = [f"{pluralize(len(found.results), 'article')} from a live search:"]
     for number, one in enumerate(found.results, 1):
         date = f", {one.published_date}" if one.published_date else ""
         lines.append(f"{number}. {one.title}{date} ({one.url})\n{one.content[:_LONGEST_EXCERPT]}")

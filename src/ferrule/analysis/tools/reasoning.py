@@ -8,13 +8,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from ferrule.analysis.asking import Asker
-from ferrule.analysis.settings import AnalysisSettings
+from ferrule.analysis.settings import REASONING, AnalysisSettings
 from ferrule.analysis.tools.attempts import ask_for_tool
 from ferrule.conversation import ToolOutput
 from ferrule.tools.decorator import Tool
 from ferrule.tools.scope import CallScope
 
-NAME = "logic_kernel"
 DESCRIPTION = (
     "Reasons step by step: deduction, competing hypotheses, causes and effects, arguments, trade-offs, decisions. It "
     "computes nothing and knows only what it is given."
@@ -82,11 +81,11 @@ def make_reasoning_tool(asker: Asker, settings: AnalysisSettings) -> Tool[..., A
 
     async def logic_kernel(query: Annotated[str, "What to reason about"], scope: CallScope) -> ToolOutput:
         found = await ask_for_tool(
-            asker, settings, NAME, INSTRUCTIONS, query, ReasoningResult, settings.reasoning_temperature, scope
+            asker, settings, REASONING, INSTRUCTIONS, query, ReasoningResult, settings.reasoning_temperature, scope
         )
         return ToolOutput("\n".join(_write(found)), found.model_dump(mode="json"))
 
-    return Tool.from_callable(logic_kernel, name=NAME, description=DESCRIPTION, read_only=True, idempotent=False)
+    return Tool.from_callable(logic_kernel, name=REASONING, description=DESCRIPTION, read_only=True, idempotent=False)
 
 
 def _write(found: ReasoningResult) -> Iterator[str]:
