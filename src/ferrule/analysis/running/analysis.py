@@ -104,6 +104,8 @@ class Analysis:
                 check_model_names(self.settings.models, self._briefing.tools)
                 for sentence in toolbox.list_notices():
                     self.report(Notice(sentence))
+                # Whoever reads the events has seen what will be shared before anything is sent.
+                await asyncio.sleep(0)
                 stopped = await self._plan_and_run(toolbox)
             await self._answer(stopped)
         except asyncio.CancelledError:
