@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from ferrule.analysis.numbers import patterns
@@ -131,25 +132,30 @@ class _SourceNumber:
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class SourceIndex:
     """The numbers of all sources, sorted by size, so that an answer's number is looked up by bisection.
 
-    Reading the sources takes by far the most time (seconds a megabyte): make one index for several texts.
+    Reading the sources takes by far the most time (seconds a megabyte): make one index for several texts. They are
+    read when the first number is looked up.
     """
 
     sources: Sequence[NumberSource]
-    numbers: list[_SourceNumber] = field(init=False)
-    sizes: list[float] = field(init=False)
-    units: frozenset[float] = field(init=False)
-    """Thousand, million: what a source says that its numbers are counted in."""
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _numbers(self) -> list[_SourceNumber]:
         read = (number for order, source in enumerate(self.sources) for number in _read_source(order, source))
-        self.numbers = sorted(read, key=lambda number: abs(number.value))
-        self.sizes = [abs(number.value) for number in self.numbers]
+        return sorted(read, key=lambda number: abs(number.value))
+
+    @cached_property
+    def _sizes(self) -> list[float]:
+        return [abs(number.value) for number in self._numbers]
+
+    @cached_property
+    def _units(self) -> frozenset[float]:
+        """Thousand, million: what a source says that its numbers are counted in."""
         texts = [source.text.lower() for source in self.sources]
-        self.units = frozenset(size for unit, size in patterns.UNITS if any(unit.search(text) for text in texts))
+        return frozenset(size for unit, size in patterns.UNITS if any(unit.search(text) for text in texts))
 
     def match(self, answer: str) -> list[NumberLink]:
         """See `match_numbers`."""
@@ -172,16 +178,16 @@ class SourceIndex:
         if True in best and (False not in best or (best[True][1] and not best[False][1])):
             return best[True][2]
         if False not in best and number.bound:
-            return next((candidate.source for candidate in self.numbers if _is_bounded(number, candidate)), None)
+            return next((candidate.source for candidate in self._numbers if _is_bounded(number, candidate)), None)
         return best[False][2] if False in best else None
 
     def _find_candidates(self, number: FoundNumber) -> Iterator[tuple[float, _SourceNumber]]:
         """The numbers of sources that may be this one, each with what this one is multiplied with to be it."""
-        units = {1 / unit for unit in self.units} if _HAS_SCALE.search(number.text) else set()
+        units = {1 / unit for unit in self._units} if _HAS_SCALE.search(number.text) else set()
         for factor in {1.0, number.percent or 1.0, number.percent / 1e-2 or 1e2} | units:
             tolerance, size = _find_tolerance(number) * factor, abs(number.value) * factor
-            first, last = bisect_left(self.sizes, size - tolerance), bisect_right(self.sizes, size + tolerance)
-            for candidate in self.numbers[first:last]:
+            first, last = bisect_left(self._sizes, size - tolerance), bisect_right(self._sizes, size + tolerance)
+            for candidate in self._numbers[first:last]:
                 if factor in units or _may_compare(number, factor, candidate):
                     yield factor, candidate
 
