@@ -70,7 +70,12 @@ def make_result() -> AnalysisResult:
                 "East     830211.00  871721.60  0.05000\n"
                 "West    1250340.50 1020277.90 -0.18400"
             ),
-            value={"East": 0.05, "West": -0.184},
+            value={
+                "columns": ["Q2", "Q3", "change"],
+                "rows": [[830211.0, 871721.6, 0.05], [1250340.5, 1020277.9, -0.184]],
+                "index": ["East", "West"],
+                "total_rows": 2,
+            },
             code=CODE,
             methodology_data=Methodology(
                 primary_approach="Compare sums by group",

@@ -174,6 +174,14 @@ def test_only_a_task_that_ran_code_computes() -> None:
     ]
 
 
+def test_checks_notes_and_row_labels_compute_nothing() -> None:
+    table = {"columns": ["rate"], "rows": [[10.7], [11.2]], "index": [5, 6], "total_rows": 2}
+    result = "rate\n5 10.7\n6 11.2\n\nChecks of the result:\n- FAILED: a rate above 33\n\nNote: 52,000 is nobody's"
+    tasks = [TaskExecution("t1", "py_executor", "How many convert?", result=result, value=table)]
+    links = match_numbers("11.2% convert, 10.7 before; 33% of 52,000 left after 5.", collect_sources("", {}, tasks))
+    assert [link.kind for link in links] == ["computed", "computed", *["not computed"] * 3]
+
+
 @pytest.mark.parametrize(
     ("answer", "source"), [("A summer slump of 5% is usual.", "t2"), ("West grew by 5%.", "t1"), ("It is 5%.", "t1")]
 )

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ferrule.analysis.numbers.matching import NumberSource, SourceKind
+from ferrule.analysis.numbers.matching import NumberSource
 from ferrule.analysis.result import TaskExecution
 from ferrule.analysis.settings import PYTHON
 
 MOST_VALUES = 2_000
-"""How many numbers of a task's structured result are considered."""
+"""How many numbers of a task's structured result are considered, and lines of it."""
 _LARGEST = 10**300
 _TABLE = {"columns", "rows", "index", "total_rows"}
 """The keys of a table as JSON."""
@@ -27,11 +27,41 @@ def collect_sources(question: str, profiles: Mapping[str, str], tasks: Iterable[
     sources += [NumberSource(f"{name}.profile", "profile", text) for name, text in profiles.items()]
     for task in tasks:
         if task.status == "done":
-            values = tuple(islice(read_numbers(task.value), MOST_VALUES)) if task.tool == PYTHON else ()
-            kind: SourceKind = "run" if task.tool == PYTHON else "model"
-            text = "\n".join(dict.fromkeys(filter(None, (task.output.strip(), task.result.strip()))))
-            sources.append(NumberSource(task.id, kind, text, values))
+            sources.append(_read_run(task) if task.tool == PYTHON else NumberSource(task.id, "model", task.result))
     return sources
+
+
+def _read_run(task: TaskExecution) -> NumberSource:
+    """What the code of a task printed and left: not the checks and notes of its result, which a model stated."""
+    values = tuple(islice(read_numbers(task.value), MOST_VALUES))
+    lines = islice(_describe_value(task.value), MOST_VALUES)
+    return NumberSource(task.id, "run", "\n".join(filter(None, (task.output.strip(), *lines))), values)
+
+
+def _describe_value(value: Any, name: str = "") -> Iterator[str]:
+    """A line for each part of JSON data, with the names that lead to it; for a table, one for each cell.
+
+    Row labels that are numbers are left out: mostly they only count the rows.
+    """
+    if isinstance(value, Mapping):
+        if value.keys() >= _TABLE:
+            yield from _describe_cells(value, name)
+            return
+        for key, inner in value.items():
+            yield from _describe_value(inner, f"{name} {key}".strip())
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _describe_value(inner, name)
+    elif value is not None:
+        yield f"{name}: {value}" if name else str(value)
+
+
+def _describe_cells(table: Mapping[str, Any], name: str) -> Iterator[str]:
+    index = table["index"] or [None] * len(table["rows"])
+    for label, row in zip(index, table["rows"], strict=False):
+        words = label if isinstance(label, str) else ""
+        for column, cell in zip(table["columns"], row, strict=False):
+            yield from _describe_value(cell, " ".join(filter(None, (name, words, str(column)))))
 
 
 def describe_profiles(tables: Iterable[Any]) -> dict[str, str]:

@@ -220,10 +220,9 @@ class Analysis:
         self._add("focused_answer", focused)
 
     def _end(self, stopped: str | None, answer: str, *, is_account: bool = True) -> None:
-        """Complete the result. An account quotes results; other numbers in it are those of an error."""
+        """Complete the result. The numbers of an account are those of errors, and of results that it quotes by task."""
         self.result.answer, self.result.stopped = answer, stopped
-        links = self._read_sources().match(answer)
-        self.result.numbers = tuple(link for link in links if link.source is not None or not is_account)
+        self.result.numbers = () if is_account else tuple(self._read_sources().match(answer))
         self.result.usage = self._asker.limits.sum_up()
 
     def _read_sources(self) -> SourceIndex:
