@@ -125,7 +125,9 @@ async def test_it_is_replayed_without_the_tools(tmp_path: Path) -> None:
 
 async def test_tools_are_restored_as_they_were_offered(tmp_path: Path) -> None:
     await record(tmp_path / "a.jsonl", StagedModel(ASKED), count_orders, Shelf)
-    restored = restore_tools(replay_analysis(tmp_path / "a.jsonl"), BoundRegistry(()))
+    source = replay_analysis(tmp_path / "a.jsonl").source
+    assert source is not None
+    restored = restore_tools(source, BoundRegistry(()))
     assert [one.name for one in restored] == ["count_orders", "draw", "clear"]
     count = restored.get("count_orders")
     assert count is not None

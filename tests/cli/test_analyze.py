@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -135,6 +136,26 @@ def test_every_receiver_of_the_data_is_named(
     options: dict[str, str], models: dict[str, str], receivers: str | None
 ) -> None:
     assert name_receivers(SessionOptions(**options), AnalysisSettings(models=models)) == receivers
+
+
+def test_a_replay_without_its_data_says_what_the_notebook_will_miss(tmp_path: Path) -> None:
+    shutil.copy(SALES, tmp_path / "run.jsonl")
+    shutil.copytree(SALES.with_suffix(".blobs"), tmp_path / "run.blobs")
+    files = ("--report", "out.html", "--notebook", "out.ipynb")
+    done = ferrule("analyze", "--replay", "run.jsonl", "--json", *files, folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "ferrule: sales.csv isn't there; the notebook reads it from there when it runs, so put it back first"
+    ]
+    assert "SHA-256" in (tmp_path / "out.html").read_text()
+    assert "'sales.csv'" in (tmp_path / "out.ipynb").read_text()
+
+
+def test_a_replay_without_its_figures_is_refused(tmp_path: Path) -> None:
+    shutil.copy(SALES, tmp_path / "run.jsonl")
+    done = ferrule("analyze", "--replay", "run.jsonl", "--report", "out.html", folder=tmp_path)
+    assert_refused(done, "a figure or frame of it, is missing; copy the folder run.blobs along with the recording")
+    assert not (tmp_path / "out.html").exists()
 
 
 @pytest.mark.slow

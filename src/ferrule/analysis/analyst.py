@@ -183,6 +183,7 @@ async def _open(
 ) -> Analysis:
     """Open the models and read the data of an analysis, in that order: a wrong model is found at once."""
     recording = options.get("recording") or Recording()
+    recording.check()
     settings = choose_settings(recording, options.get("settings"))
     mode = settings.mode_limits
     limits = AnalysisLimits(mode.calls, settings.max_cost, settings.max_seconds)

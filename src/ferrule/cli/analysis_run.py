@@ -268,3 +268,6 @@ def _write_files(files: AnalysisFiles, result: AnalysisResult) -> None:
         from ferrule.analysis.report.notebook import write_notebook
 
         write_notebook(result, files.notebook)
+        for path in dict.fromkeys(table.path for table in result.tables):
+            if not path.is_file():
+                print_notice(f"{path} isn't there; the notebook reads it from there when it runs, so put it back first")

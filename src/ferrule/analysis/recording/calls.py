@@ -86,16 +86,11 @@ def list_recorded_tools(source: RecordedAnalysis) -> tuple[list[str], list[str]]
         _refuse(source, error)
 
 
-def restore_tools(recording: Recording, given: BoundRegistry) -> BoundRegistry:
+def restore_tools(source: RecordedAnalysis, given: BoundRegistry) -> BoundRegistry:
     """The added tools of a recording, as they were offered; those that are given now are offered as they are now.
 
-    None of them is called. Raises `SettingsError` for tools or results that can't be read.
+    None of them is called. Raises `SettingsError` for what can't be read.
     """
-    source = recording.source
-    assert source is not None
-    for row in source.results.values():
-        if row.failure is None:
-            recording.read_result(row)
     _, names = list_recorded_tools(source)
     specs = source.values[_OFFERS]["added"] if names else []
     kept = [given.get(spec["name"]) or _restore_tool(source, spec) for spec in specs]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.recording.differences import ChangedRequest, RunDifference, compare_outcomes, describe_change
 from ferrule.analysis.recording.model import Place, RecordedModel, describe_failure, restore_failure
-from ferrule.analysis.recording.outcomes import decode_value, encode_value
+from ferrule.analysis.recording.outcomes import decode_outcome, decode_value, encode_value
 from ferrule.analysis.recording.rows import (
     AnalysisRow,
     AnswerRow,
@@ -257,6 +257,17 @@ class Recording:
         if row.failure is not None:
             raise restore_failure(row.failure)
         return self.read_result(row)
+
+    def check(self) -> None:
+        """Raise `SettingsError` for a recorded run or result that can't be read, before anything is replayed."""
+        if self.source is None:
+            return
+        for result in self.source.results.values():
+            if result.failure is None:
+                self.read_result(result)
+        for run in self.source.runs.values() if self.is_replay else ():
+            if run.failure is None:
+                decode_outcome(run.outcome, self.get_blob)
 
     def read_result(self, row: ResultRow) -> ToolResult:
         """The result that a row holds. Raises `SettingsError` for one that can't be read."""

@@ -73,7 +73,7 @@ class Toolbox:
             tools.append(make_news_tool(key, self._settings.news_results))
         self.own = BoundRegistry(tools)
         given = await self._exits.enter_async_context(self._added.open())
-        self.added = given if source is None else restore_tools(self.recording, given)
+        self.added = given if source is None else restore_tools(source, given)
         taken = sorted(set(self.own.names) & set(self.added.names))
         if taken:
             await self._exits.aclose()
