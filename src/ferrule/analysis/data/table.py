@@ -64,3 +64,13 @@ class Table(BaseModel):
     """The SHA-256 of `parquet`."""
     notes: tuple[str, ...] = ()
     """What had to be decided to read it, such as an encoding."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all but the folder of the copy is the same: each analysis has one of its own."""
+        if not isinstance(other, Table):
+            return NotImplemented
+        own, others = (one.model_dump(exclude={"parquet"}) for one in (self, other))
+        return own == others
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.path, self.digest))

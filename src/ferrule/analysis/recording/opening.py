@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _DATA = "data"
 """The name of the recorded value with the tables and what models were shown of them."""
+_IS_ABSOLUTE = "is_absolute"
+"""The key of a recorded table that says how the path of its file was given."""
 
 
 def choose_settings(recording: Recording, given: AnalysisSettings | None) -> AnalysisSettings:
@@ -115,6 +118,7 @@ def keep_data(recording: Recording, tables: Iterable[Table], text: str, profiles
         table.model_dump(mode="json")
         # The copies as Parquet are in a folder that is deleted with the analysis.
         | {"path": write_path(table.path, recording.path), "parquet": table.parquet.name}
+        | {_IS_ABSOLUTE: table.path.is_absolute()}
         for table in tables
     ]
     recording.keep_value(_DATA, {"tables": rows, "text": text, "profiles": profiles})
@@ -124,18 +128,26 @@ def take_data(recording: Recording) -> tuple[tuple[Table, ...], str, dict[str, s
     """The recorded tables, and what models were shown of them. Raises `SettingsError` for what can't be read."""
     from pydantic import ValidationError
 
-    from ferrule.analysis.data.table import Table
-
     assert recording.source is not None
     found = recording.source.values.get(_DATA)
     if found is None:
         return (), "", {}
     try:
-        read = tuple(map(Table.model_validate, found["tables"]))
+        folder = recording.source.path.parent
+        tables = tuple(_read_table(row, folder) for row in found["tables"])
         text, profiles = str(found["text"]), dict(found["profiles"])
     except (LookupError, TypeError, ValidationError) as error:
         raise SettingsError(f"{recording.source.path}: its data can't be read; record the analysis again") from error
-    folder = recording.source.path.parent
-    tables = tuple(table.model_copy(update={"path": folder / table.path}) for table in read)
     keep_data(recording, tables, text, profiles)
     return tables, text, profiles
+
+
+def _read_table(row: dict[str, Any], folder: Path) -> Table:
+    """A recorded table, whose file is named as it was given: from the working folder, or with its whole path."""
+    from ferrule.analysis.data.table import Table
+
+    table = Table.model_validate({name: value for name, value in row.items() if name != _IS_ABSOLUTE})
+    path = folder / table.path
+    if _IS_ABSOLUTE in row:
+        path = Path(os.path.abspath(path) if row[_IS_ABSOLUTE] else os.path.relpath(path))  # noqa: PTH100 - no links
+    return table.model_copy(update={"path": path})

@@ -14,7 +14,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
 from ferrule.analysis.limits import LimitReached
+from ferrule.analysis.plan import Plan
 from ferrule.analysis.recording.differences import ChangedRequest, RunDifference, compare_outcomes, describe_change
 from ferrule.analysis.recording.model import Place, RecordedModel, describe_failure, restore_failure
 from ferrule.analysis.recording.outcomes import decode_outcome, decode_value, encode_value
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
 
 Outcome = TypeVar("Outcome")
 """What a run leaves."""
+_APPROVED = "approved plan"
+"""The name of the recorded value with the plan that a person approved."""
 
 
 def record_analysis(path: Path | None, *, continues: Path | None = None) -> Recording:
@@ -291,6 +296,26 @@ class Recording:
         """Record data that the analysis is made with, as JSON."""
         if self._writer is not None:
             self._writer.add(ValueRow(name=name, value=value))
+
+    @property
+    def has_approved_plan(self) -> bool:
+        """Whether a person was asked about the plan of the analysis that answers are taken from."""
+        return self.source is not None and _APPROVED in self.source.values
+
+    def keep_approved_plan(self, plan: Plan | None) -> None:
+        """Record the plan that a person approved, as it was edited; None if it was refused."""
+        self.keep_value(_APPROVED, None if plan is None else plan.model_dump(mode="json"))
+
+    def take_approved_plan(self) -> Plan | None:
+        """The plan that a person approved; None if it was refused. Raises `SettingsError` for a damaged one."""
+        assert self.source is not None
+        found = self.source.values[_APPROVED]
+        try:
+            return None if found is None else Plan.model_validate(found)
+        except ValidationError as error:
+            raise SettingsError(
+                f"{self.source.path}: the approved plan can't be read; record the analysis again"
+            ) from error
 
     def keep_shared(self, name: str, values: list[Any]) -> None:
         """Record a list of which many members are those of other lists; once, whoever asks for it again."""

@@ -78,7 +78,7 @@ class Analysis:
         self.settings = settings
         self.data = data
         self._tools = tools
-        self._recording = recording
+        self._recording = recording or Recording()
         self._approve_plan = approve_plan
         self._pass_on = asker.emit
         self._asker = replace(asker, emit=self.report)
@@ -150,9 +150,13 @@ class Analysis:
 
     async def _approve(self, plan: Plan) -> Plan | None:
         """Have a person approve or edit the plan. Raises `SettingsError` for an edited one that can't run."""
-        if self._approve_plan is None:
+        if self._recording.has_approved_plan:
+            approved = self._recording.take_approved_plan()
+        elif self._approve_plan is None:
             return plan
-        approved = await self._approve_plan(plan)
+        else:
+            approved = await self._approve_plan(plan)
+        self._recording.keep_approved_plan(approved)
         if approved is None or approved == plan:
             return approved
         problems = self.check_plan(approved)
