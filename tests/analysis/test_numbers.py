@@ -1,6 +1,7 @@
 """Matches numbers of answers to the outputs that they came from."""
 
 import json
+import math
 from itertools import pairwise
 from pathlib import Path
 
@@ -156,6 +157,50 @@ def test_a_rounded_number_is_found(value: float, digits: int) -> None:
     answer, output = f"The mean is {value:,.{digits}f} here.", f"mean: {value!r}"
     for link in match_numbers(answer, [NumberSource("t1", "run", output)]):
         assert link.kind == "computed" or link.kind == "year" or link.value == 0
+
+
+_PARTS = st.sampled_from(
+    [
+        *(str(math.factorial(200)), "9" * 309, "0." + "0" * 400 + "1", "1e300", "10^300", "1e-300", "#" + "8" * 400),
+        *(
+            "½",
+            "0x1F",
+            "٣",
+            "12 000",
+            "1950",
+            "Q3",
+            "$",
+            "%",
+            "-",
+            "p < ",
+            "about ",
+            "nearly ",
+            " million",
+            "\n",
+            ". ",
+            "x",
+            ",",
+        ),
+    ]
+)
+
+
+@given(st.lists(_PARTS | st.text(max_size=9), max_size=12).map("".join), st.lists(_PARTS, max_size=12).map("".join))
+@settings(max_examples=300, deadline=None)
+def test_no_text_is_an_error(answer: str, output: str) -> None:
+    for link in match_numbers(
+        answer, [NumberSource("t1", "run", output), NumberSource("question", "question", answer)]
+    ):
+        assert math.isfinite(link.value)
+
+
+def test_numbers_with_more_digits_than_a_float_has() -> None:
+    computed, invented = str(math.factorial(200)), str(math.factorial(199))
+    (link,) = match_numbers(f"200! is {int(computed):,}.", [NumberSource("t1", "run", computed)])[-1:]
+    assert link.source == "t1"
+    (link,) = match_numbers(f"200! is {int(computed) + 1:,}.", [NumberSource("t1", "run", computed)])[-1:]
+    assert link.source is None
+    assert match_numbers(invented, [NumberSource("t1", "run", computed)])[0].source is None
 
 
 def test_only_a_task_that_ran_code_computes() -> None:

@@ -7,16 +7,20 @@ neither are the words one to ten by themselves ("two regions"), which count what
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, TypedDict
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypedDict
 
 from ferrule.analysis.numbers import patterns
 from ferrule.analysis.numbers.patterns import SPACES
 
 Role = Literal["quantity", "year", "ordinal"]
 Bound = Literal["", "below", "above"]
+LARGEST: Final = sys.float_info.max
+"""What the value of a number with more digits than a float can hold is set to; its digits are compared instead."""
+_SMALLEST: Final = sys.float_info.min
 
 
 class _Qualification(TypedDict, total=False):
@@ -64,7 +68,15 @@ def find_numbers(text: str, *, is_output: bool = False) -> list[FoundNumber]:
                 found.append(number)
     found.extend(_find_quantities(text, taken, decimal_comma=decimal_comma))
     found.extend(number for number in _find_spelled(text) if not any(taken[number.start : number.end]))
-    return sorted(found, key=lambda number: number.start)
+    return sorted(map(_limit_size, found), key=lambda number: number.start)
+
+
+def _limit_size(number: FoundNumber) -> FoundNumber:
+    """The number with a finite value, and a last digit that it can be divided by, however many digits it has."""
+    value, last_digit = (max(-LARGEST, min(LARGEST, one)) for one in (number.value, number.last_digit))
+    if (value, last_digit) == (number.value, number.last_digit) and last_digit >= _SMALLEST:
+        return number
+    return replace(number, value=value, last_digit=max(_SMALLEST, last_digit))
 
 
 def _find_dates(text: str) -> Iterator[FoundNumber]:

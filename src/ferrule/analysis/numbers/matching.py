@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Literal
 
 from ferrule.analysis.numbers import patterns
-from ferrule.analysis.numbers.finding import FoundNumber, find_numbers
+from ferrule.analysis.numbers.finding import LARGEST, FoundNumber, find_numbers
 
 LinkKind = Literal["computed", "given", "stated", "year", "ordinal", "not computed"]
 SourceKind = Literal["run", "question", "profile", "model"]
@@ -230,9 +230,9 @@ def _find_tolerance(number: FoundNumber) -> float:
     """
     last_digit = number.last_digit
     if number.is_rough and number.value and last_digit >= 1:
-        units = round(abs(number.value) / last_digit)
-        zeros = len(str(units)) - len(str(units).rstrip("0"))
-        last_digit *= 10.0 ** max(0, min(zeros, len(str(units)) - 2))
+        units = f"{abs(number.value) / last_digit:.0f}"
+        zeros = len(units) - len(units.rstrip("0"))
+        last_digit *= 10.0 ** max(0, min(zeros, len(units) - 2))
     half = last_digit if number.is_rough and number.bound else last_digit / 2
     return half + 1e-9 * max(abs(number.value), last_digit)
 
@@ -255,6 +255,8 @@ def _is_bounded(number: FoundNumber, candidate: _SourceNumber) -> bool:
 
 def _score(number: FoundNumber, factor: float, context: _Context, candidate: _SourceNumber) -> float | None:
     """How probably the number came from there, or None if it can't have: the more words in common, the more so."""
+    if LARGEST in (abs(number.value), abs(candidate.value)) and not _has_same_digits(number.text, candidate.text):
+        return None
     difference = abs(abs(candidate.value) - abs(number.value) * factor)
     is_exact = difference <= 1e-9 * abs(candidate.value)
     if not is_exact and (context.is_chosen or candidate.last_digit > 2 * _find_tolerance(number) * factor):
@@ -264,9 +266,9 @@ def _score(number: FoundNumber, factor: float, context: _Context, candidate: _So
     near, words = len(context.near & candidate.context.near), len(context.words & candidate.context.words)
     if not is_exact and not words:
         # Few digits are found by chance among many numbers, and a small count in any decimal fraction.
-        digits = round(abs(number.value) / number.last_digit)
+        digits = abs(number.value) / number.last_digit
         by_chance = 100 if candidate.text else 1000
-        if digits == 0 or (digits < by_chance and candidate.is_crowded) or (_is_count(number) and not number.is_rough):
+        if digits < 0.5 or (digits < by_chance and candidate.is_crowded) or (_is_count(number) and not number.is_rough):
             return None
     score = 0.6 * min(near, 3) + 0.3 * min(words, 4) + _WEIGHTS[candidate.source.kind] - 0.01 * candidate.order
     if is_exact:
@@ -274,6 +276,11 @@ def _score(number: FoundNumber, factor: float, context: _Context, candidate: _So
     if number.text == candidate.text:
         score += 0.6
     return score - (0.25 if factor != 1.0 else 0.0)
+
+
+def _has_same_digits(one: str, other: str) -> bool:
+    """Whether two numbers that are too large for a float are written with the same digits."""
+    return re.sub(r"\D", "", one) == re.sub(r"\D", "", other)
 
 
 def _is_count(number: FoundNumber) -> bool:
