@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from ferrule.analysis import run_analysis
 from ferrule.analysis.asking import Asker, ModelChoice
 from ferrule.analysis.limits import AnalysisLimits, LimitReached
 from ferrule.analysis.recording import Recording, record_analysis, replay_analysis
@@ -22,7 +23,7 @@ from ferrule.analysis.result import AnalysisResult
 from ferrule.analysis.stages import StageKey
 from ferrule.blobs import BlobStore
 from ferrule.conversation import Image
-from ferrule.errors import OutputInvalid, SettingsError
+from ferrule.errors import DataError, OutputInvalid, SettingsError
 from ferrule.models.protocol import Model
 from ferrule.models.scripted import ScriptedModel
 from ferrule.sandbox.python.result import DataTable, Opaque, PythonResult, RunError
@@ -177,6 +178,13 @@ def test_a_recording_is_not_overwritten(tmp_path: Path) -> None:
         record_analysis(tmp_path / "run.jsonl")
     with pytest.raises(OSError, match="no folder"):
         record_analysis(tmp_path / "none" / "run.jsonl")
+
+
+async def test_an_analysis_that_did_not_begin_leaves_no_recording(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(DataError, match="doesn't exist"):
+        await run_analysis("Well?", data=["none.csv"], model=ScriptedModel(), recording=record_analysis(path))
+    assert not path.exists()
 
 
 def test_figures_lie_beside_the_recording(tmp_path: Path) -> None:

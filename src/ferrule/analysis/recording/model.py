@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from ferrule import errors
-from ferrule.analysis.recording.rows import AnswerRow, RecordedFailure
+from ferrule.analysis.recording.rows import AnswerRow, Place, RecordedFailure
 from ferrule.analysis.stages import current_stage
 from ferrule.conversation import Conversation, assistant
 from ferrule.errors import FerruleError, ProviderError, SettingsError
@@ -22,9 +22,6 @@ from ferrule.toolspec import ToolSpec
 if TYPE_CHECKING:
     from ferrule.analysis.stages import StageKey
     from ferrule.capabilities import Capabilities
-
-Place: TypeAlias = tuple[str, str, int, int]
-"""Task, stage, attempt, and the number of the request within them."""
 
 _NO_FACTS = Facts({})
 _NO_REQUEST = Request((), (), {})
@@ -105,9 +102,7 @@ def replay_answer(row: AnswerRow) -> MessageFinished:
     try:
         (finished,) = Exchange(row.model, 0, _NO_REQUEST, data).replay(Conversation(), _NO_FACTS)
     except SettingsError as error:
-        raise SettingsError(
-            f"the recorded answer of {row.task}/{row.stage}/{row.attempt} can't be read: {error}"
-        ) from error
+        raise SettingsError(f"the recorded answer of {row.place} can't be read: {error}") from error
     assert isinstance(finished, MessageFinished)
     return finished
 

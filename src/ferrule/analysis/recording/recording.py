@@ -19,13 +19,14 @@ from pydantic import ValidationError
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.plan import Plan
 from ferrule.analysis.recording.differences import ChangedRequest, RunDifference, compare_outcomes, describe_change
-from ferrule.analysis.recording.model import Place, RecordedModel, describe_failure, restore_failure
+from ferrule.analysis.recording.model import RecordedModel, describe_failure, restore_failure
 from ferrule.analysis.recording.outcomes import decode_outcome, decode_value, encode_value
 from ferrule.analysis.recording.rows import (
     AnalysisRow,
     AnswerRow,
     EndRow,
     ModelRow,
+    Place,
     RecordedFailure,
     RecordedRequest,
     ResultRow,
@@ -101,9 +102,9 @@ class Recording:
         self.compared = 0
         """How many runs were compared with recorded ones."""
         self._writer = writer
-        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._requests: Counter[StageKey] = Counter()
         self._runs: Counter[str] = Counter()
-        self._calls: Counter[tuple[str, str, int]] = Counter()
+        self._calls: Counter[StageKey] = Counter()
         self._models: set[str] = set()
         self._kept: set[str] = set()
 
@@ -143,34 +144,30 @@ class Recording:
 
     def begin_request(self, key: StageKey) -> Place:
         """Count a request of a stage; returns its place."""
-        stage = key.task, key.stage, key.attempt
-        number = self._requests[stage]
-        self._requests[stage] += 1
-        return *stage, number
+        return _count(self._requests, key)
 
     def find_answer(self, place: Place, request: Request) -> AnswerRow:
         """The recorded answer. Raises `LimitReached` if there is none: the analysis ends as the recorded one did."""
         assert self.source is not None
         row = self.source.answers.get(place)
         if row is None:
-            raise LimitReached("recording", f"{self.source.stop_reason} (no answer to {describe_place(place)})")
+            raise LimitReached("recording", f"{self.source.stop_reason} (no answer to {place})")
         recorded = self.source.find_request(row)
         if recorded is not None and recorded.key != request.key:
-            self.changes.append(describe_change(describe_place(place), recorded, request))
+            self.changes.append(describe_change(str(place), recorded, request))
         return row
 
     def add_answer(self, place: Place, model: str, request: Request, answer: MessageFinished | RecordedFailure) -> None:
         """Record a message of a model, or why there is none."""
         if self._writer is None:
             return
-        task, stage, attempt, number = place
         named = RecordedRequest(
             id=request.key,
             messages=[self._writer.share(message) for message in request.messages],
             tools=self._writer.share(list(request.tools)),
             settings=self._writer.share(request.settings),
         )
-        row = AnswerRow(task=task, stage=stage, attempt=attempt, number=number, model=model, request=named)
+        row = AnswerRow(**place._asdict(), model=model, request=named)
         if isinstance(answer, RecordedFailure):
             self._writer.add(row.model_copy(update={"failure": answer}))
             return
@@ -236,7 +233,7 @@ class Recording:
 
     def add_result(self, key: StageKey, result: ToolResult | RecordedFailure) -> None:
         """Record the result of a call of a stage, or what ended the stage while the call was running."""
-        row = self._make_result_row(key)
+        row = ResultRow(**_count(self._calls, key)._asdict())
         if self._writer is None:
             return
         if isinstance(result, RecordedFailure):
@@ -252,11 +249,10 @@ class Recording:
         Raises what ended the stage while the call was running, and `LimitReached` if nothing is recorded.
         """
         assert self.source is not None
-        empty = self._make_result_row(key)
-        place = empty.task, empty.stage, empty.attempt, empty.number
+        place = _count(self._calls, key)
         row = self.source.results.get(place)
         if row is None:
-            raise LimitReached("recording", f"{self.source.stop_reason} (no result of {describe_place(place)})")
+            raise LimitReached("recording", f"{self.source.stop_reason} (no result of {place})")
         if self._writer is not None:
             self._writer.add(row)
         if row.failure is not None:
@@ -281,16 +277,9 @@ class Recording:
             message = message_from_json(row.result, _Blobs(self.put_blob, self.get_blob))
             return replace(message.result, data=decode_value(row.data, self.get_blob))
         except (FerruleError, LookupError, TypeError, ValueError) as error:
-            place = describe_place((row.task, row.stage, row.attempt, row.number))
             raise SettingsError(
-                f"{self.source.path}: the result of {place} can't be read: {error}; record the analysis again"
+                f"{self.source.path}: the result of {row.place} can't be read: {error}; record the analysis again"
             ) from error
-
-    def _make_result_row(self, key: StageKey) -> ResultRow:
-        stage = key.task, key.stage, key.attempt
-        number = self._calls[stage]
-        self._calls[stage] += 1
-        return ResultRow(task=key.task, stage=key.stage, attempt=key.attempt, number=number)
 
     def keep_value(self, name: str, value: Any) -> None:
         """Record data that the analysis is made with, as JSON."""
@@ -368,12 +357,12 @@ class Recording:
             self._writer.close()
 
     def finish(self, result: AnalysisResult) -> None:
-        """Record how the analysis ended, and put the rows in order; a replayed result gets the recorded times."""
+        """Record how the analysis ended, and close the file; a replayed result gets the recorded times."""
         self._restore_end(result)
         if self._writer is not None and self._writer.has_rows:
             times = {task.id: (task.started, task.ended) for task in result.tasks}
             self._writer.add(EndRow(stopped=result.stopped, times=times, seconds=result.usage.seconds))
-            self._writer.close()
+        self.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,10 +373,11 @@ class _Blobs:
     get: Callable[[str], bytes]
 
 
-def describe_place(place: Place) -> str:
-    """A place as people read it: `t1/code/0`, and the number of a request that repeats another one."""
-    task, stage, attempt, number = place
-    return f"{task}/{stage}/{attempt}" + (f", request {number + 1}" if number else "")
+def _count(counter: Counter[StageKey], key: StageKey) -> Place:
+    """Count one more request or call of a stage; returns its place."""
+    place = Place(key.task, key.stage, key.attempt, counter[key])
+    counter[key] += 1
+    return place
 
 
 def _set_times(task: TaskExecution, times: Mapping[str, tuple[float, float]]) -> TaskExecution:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -101,15 +101,40 @@ class RecordedFailure(Row):
     """The HTTP status of a provider's error."""
 
 
-class AnswerRow(Row):
+class Place(NamedTuple):
+    """Which request or call of an analysis it is: one of those of a stage and attempt, counted from 0."""
+
+    task: str
+    stage: str
+    attempt: int
+    number: int
+
+    def __str__(self) -> str:
+        """As people read it: `t1/code/0`, and the number of one that repeats another."""
+        again = f", request {self.number + 1}" if self.number else ""
+        return f"{self.task}/{self.stage}/{self.attempt}{again}"
+
+
+class PlacedRow(Row):
+    """What the rows of a stage share."""
+
+    task: str
+    stage: str
+    """A stage that asks a model, or the name of a tool."""
+    attempt: int = 0
+    number: int = 0
+    """Counted from 0 within the stage and attempt: an answer that doesn't fit is sent back, a tool called again."""
+
+    @property
+    def place(self) -> Place:
+        """What it is known by."""
+        return Place(self.task, self.stage, self.attempt, self.number)
+
+
+class AnswerRow(PlacedRow):
     """A message of a model, or why there is none."""
 
     type: Literal["answer"] = "answer"
-    task: str
-    stage: str
-    attempt: int = 0
-    number: int = 0
-    """Which request of this stage and attempt it is: an answer that doesn't fit is sent back."""
     model: str = ""
     request: RecordedRequest | None = None
     text: str | None = None
@@ -135,16 +160,10 @@ class RunRow(Row):
     failure: RecordedFailure | None = None
 
 
-class ResultRow(Row):
+class ResultRow(PlacedRow):
     """The result of a call of an added tool, or of one that reaches the network."""
 
     type: Literal["result"] = "result"
-    task: str
-    stage: str
-    """The name of the tool."""
-    attempt: int = 0
-    number: int = 0
-    """Counted from 0 within the stage and attempt."""
     result: dict[str, Any] | None = None
     """The message that a model is given."""
     data: Any = None

@@ -13,6 +13,7 @@ from ferrule.analysis.recording.rows import (
     AnyRow,
     EndRow,
     ModelRow,
+    Place,
     ResultRow,
     RunRow,
     SharedRow,
@@ -50,9 +51,9 @@ class RecordedAnalysis:
         return first
 
     @cached_property
-    def answers(self) -> dict[tuple[str, str, int, int], AnswerRow]:
-        """The answers by task, stage, attempt, and number of the request."""
-        return {(row.task, row.stage, row.attempt, row.number): row for row in self.rows if isinstance(row, AnswerRow)}
+    def answers(self) -> dict[Place, AnswerRow]:
+        """The answers by their places."""
+        return {row.place: row for row in self.rows if isinstance(row, AnswerRow)}
 
     @cached_property
     def runs(self) -> dict[tuple[str, int], RunRow]:
@@ -60,9 +61,9 @@ class RecordedAnalysis:
         return {(row.task, row.number): row for row in self.rows if isinstance(row, RunRow)}
 
     @cached_property
-    def results(self) -> dict[tuple[str, str, int, int], ResultRow]:
-        """The results of calls by task, stage, attempt, and number of the call."""
-        return {(row.task, row.stage, row.attempt, row.number): row for row in self.rows if isinstance(row, ResultRow)}
+    def results(self) -> dict[Place, ResultRow]:
+        """The results of calls by their places."""
+        return {row.place: row for row in self.rows if isinstance(row, ResultRow)}
 
     @cached_property
     def values(self) -> dict[str, Any]:
