@@ -79,6 +79,12 @@ def test_a_partial_result_without_anything_is_a_page() -> None:
     assert "There is no answer." in text
 
 
+def test_numbers_of_a_limit_are_not_marked() -> None:
+    stopped = "the limit of 3 requests to models was reached"
+    page = render_report(AnalysisResult("Why?", answer=f"There is no answer: {stopped}.", stopped=stopped))
+    assert Reader(page).find("span", "uncomputed") == []
+
+
 def test_the_same_result_gives_the_same_page() -> None:
     assert render_report(make_result()) == render_report(make_result())
 

@@ -83,7 +83,7 @@ def _show_notices(result: AnalysisResult) -> Iterator[Markup]:
 
 
 def _show_answer(result: AnalysisResult, sources: SourceIndex) -> Markup:
-    in_answer = list(result.numbers) or sources.match(result.answer)
+    in_answer = _match_answer(result, sources)
     links = list(in_answer)
     shown = [element("h2", "Answer")]
     if result.focused_answer is not None and result.focused_answer.formatted_answer:
@@ -101,6 +101,12 @@ def _show_answer(result: AnalysisResult, sources: SourceIndex) -> Markup:
     if links:
         shown.append(_list_numbers(links))
     return element("section", shown, id="answer")
+
+
+def _match_answer(result: AnalysisResult, sources: SourceIndex) -> list[NumberLink]:
+    """Where the numbers of the answer come from. An account of why there is none has numbers of limits and errors."""
+    is_account = result.stopped is not None and all(entry.stage_type != "synthesis" for entry in result.output_entries)
+    return [] if is_account else list(result.numbers) or sources.match(result.answer)
 
 
 def _link_numbers(text: str, links: Sequence[NumberLink]) -> Markup:
