@@ -6,7 +6,7 @@ Whatever ends it, the result is valid, and says why it is partial.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,7 +21,7 @@ from ferrule.analysis.events import (
     TaskFinished,
 )
 from ferrule.analysis.numbers.focused import check_focused_answer
-from ferrule.analysis.numbers.matching import SourceIndex
+from ferrule.analysis.numbers.matching import NumberLink, SourceIndex
 from ferrule.analysis.numbers.sources import collect_sources
 from ferrule.analysis.plan import Plan, PlanTask, validate_plan
 from ferrule.analysis.planning.answers import Synthesis, focus_answer, synthesize, write_account
@@ -208,29 +208,26 @@ class Analysis:
             return
         self._add("synthesis", synthesis)
         self.result.key_findings = tuple(synthesis.key_findings)
-        sources = self._read_sources()
+        sources = SourceIndex(collect_sources(self.result.question, self.data.profiles, executions))
         self.result.finding_numbers = tuple(tuple(sources.match(one)) for one in synthesis.key_findings)
-        await self._focus(synthesis)
-        self._end(stopped, synthesis.answer, is_account=False)
+        await self._focus(synthesis, sources)
+        self._end(stopped, synthesis.answer, sources.match(synthesis.answer))
 
-    async def _focus(self, synthesis: Synthesis) -> None:
+    async def _focus(self, synthesis: Synthesis, sources: SourceIndex) -> None:
         try:
             focused = await focus_answer(self._asker, self._briefing, self.settings, self._executions, synthesis)
         except (FerruleError, TimeoutError) as error:
             self.report(Notice(f"the answer couldn't be given as one value: {explain_end(error)}"))
             return
-        focused = check_focused_answer(focused, self.result.question, self._read_sources())
+        focused = check_focused_answer(focused, self.result.question, sources)
         self.result.focused_answer = focused
         self._add("focused_answer", focused)
 
-    def _end(self, stopped: str | None, answer: str, *, is_account: bool = True) -> None:
-        """Complete the result. The numbers of an account are those of errors, and of results that it quotes by task."""
+    def _end(self, stopped: str | None, answer: str, numbers: Iterable[NumberLink] = ()) -> None:
+        """Complete the result. An account quotes errors, and results by task: its numbers need no sources."""
         self.result.answer, self.result.stopped = answer, stopped
-        self.result.numbers = () if is_account else tuple(self._read_sources().match(answer))
+        self.result.numbers = tuple(numbers)
         self.result.usage = self._asker.limits.sum_up()
-
-    def _read_sources(self) -> SourceIndex:
-        return SourceIndex(collect_sources(self.result.question, self.data.profiles, self._executions))
 
     def _add(self, stage_type: StageType, data: Any) -> None:
         entry = OutputEntry(stage_type, data)
