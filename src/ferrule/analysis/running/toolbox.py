@@ -60,25 +60,9 @@ class Toolbox:
 
     async def __aenter__(self) -> Self:
         """Open the tools. Raises `SettingsError` for an added tool with the name of an own one, and `RegistryError`."""
-        tools: list[Tool[..., Any]] = [
-            make_reasoning_tool(self._asker, self._settings),
-            make_knowledge_tool(self._asker, self._settings),
-            make_python_tool(self._get_python),
-        ]
-        source = self.recording.source
-        # A search that is recorded needs no key, and one that isn't was not on offer.
-        key = find_news_key() if source is None else ""
-        has_news = NEWS in list_recorded_tools(source)[0] if source is not None else bool(key)
-        if has_news:
-            tools.append(make_news_tool(key, self._settings.news_results))
-        self.own = BoundRegistry(tools)
-        given = await self._exits.enter_async_context(self._added.open())
-        self.added = given if source is None else restore_tools(source, given)
-        taken = sorted(set(self.own.names) & set(self.added.names))
-        if taken:
-            await self._exits.aclose()
-            raise SettingsError(f"the tool {taken[0]} has the name of one of the analyst's own: rename it")
-        keep_offers(self.recording, (NEWS,) if has_news else (), self.added)
+        async with AsyncExitStack() as opened:
+            await self._open_tools(opened)
+            self._exits = opened.pop_all()
         if self._tables:  # code will run on them: the sandbox starts while the model plans
             self._opening = asyncio.create_task(self._open_python())
         return self
@@ -98,6 +82,26 @@ class Toolbox:
         """A sentence for each recorded tool that can't be used, or isn't."""
         names = [*self.own.names, *self.added.names]
         return [*describe_missing_tools(self.recording, names), *describe_uncalled_tools(self.recording)]
+
+    async def _open_tools(self, opened: AsyncExitStack) -> None:
+        tools: list[Tool[..., Any]] = [
+            make_reasoning_tool(self._asker, self._settings),
+            make_knowledge_tool(self._asker, self._settings),
+            make_python_tool(self._get_python),
+        ]
+        source = self.recording.source
+        # A search that is recorded needs no key, and one that isn't was not on offer.
+        key = find_news_key() if source is None else ""
+        has_news = NEWS in list_recorded_tools(source)[0] if source is not None else bool(key)
+        if has_news:
+            tools.append(make_news_tool(key, self._settings.news_results))
+        self.own = BoundRegistry(tools)
+        given = await opened.enter_async_context(self._added.open())
+        self.added = given if source is None else restore_tools(source, given)
+        taken = sorted(set(self.own.names) & set(self.added.names))
+        if taken:
+            raise SettingsError(f"the tool {taken[0]} has the name of one of the analyst's own: rename it")
+        keep_offers(self.recording, (NEWS,) if has_news else (), self.added)
 
     async def _get_python(self) -> PythonExecutor:
         """The executor of Python tasks, once it is open; an opening that failed is tried again."""
