@@ -14,6 +14,7 @@ from ferrule.analysis.events import TaskProgress, TaskRetried
 from ferrule.analysis.functions import FunctionRepository
 from ferrule.analysis.limits import AnalysisLimits
 from ferrule.analysis.python_executor.executor import PythonExecutor
+from ferrule.analysis.python_executor.extraction import find_unknown_numbers
 from ferrule.analysis.settings import AnalysisSettings
 from ferrule.models.scripted import ScriptedModel
 
@@ -289,6 +290,19 @@ async def test_extracted_values_are_bound_and_those_that_nobody_gave_are_told(se
     assert outcome.value == 10.0
     assert outcome.notes == ("extracted values that neither the task nor its context holds: guess = 7",)
     assert '"rate": 0.05' in model.find("code").question
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        ("the values 3, 4 and 5, as [3,4,5] or 3 4 5", ["34", "234"]),
+        ("2 500 000, 7%, 1,234 and −2.5e3", ["1", "234", "25"]),
+    ],
+)
+def test_numbers_of_a_list_stand_in_the_text(text, unknown):
+    values = {"listed": [3, 4, 5]} if "values" in text else {"grouped": [2500000, 0.07, 1234, -2500]}
+    assert find_unknown_numbers(values, text) == []
+    assert find_unknown_numbers({one: int(one) for one in unknown}, text) == [f"{one} = {one}" for one in unknown]
 
 
 async def test_a_function_that_does_not_exist_is_said(session):

@@ -60,7 +60,7 @@ class CodeRun:
     output: str = ""
     figures: tuple[Image, ...] = ()
     seconds: float = 0.0
-    omitted: tuple[str, ...] = field(default=())
+    omitted: tuple[str, ...] = ()
     """What of the value is missing or cut."""
 
     @property
@@ -110,7 +110,7 @@ def _compile_harness() -> bytes:
 
 def _read_run(done: PythonResult, code: str, checks: Sequence[CheckCode]) -> CodeRun:
     """Read what the harness returned. Code can replace the harness, so nothing of it is taken for granted."""
-    run = CodeRun(output=_join_output(done), figures=done.images)
+    run = CodeRun(output=done.stdout + done.stderr, figures=done.images)
     if done.error is not None:
         return replace(run, error=describe_limit(done.error, code))
     tree: Mapping[Any, Any] = done.value if isinstance(done.value, Mapping) else {}
@@ -123,10 +123,6 @@ def _read_run(done: PythonResult, code: str, checks: Sequence[CheckCode]) -> Cod
         checks=_read_checks(tree.get("checks"), checks),
         omitted=tuple(one.replace("value['result']", "result") for one in done.omitted),
     )
-
-
-def _join_output(done: PythonResult) -> str:
-    return done.stdout + done.stderr
 
 
 def _read_frames(keys: Any, files: Mapping[str, bytes]) -> dict[str, bytes]:
