@@ -63,7 +63,7 @@ def test_a_picture_of_another_type_is_described() -> None:
 
 
 def test_anchors_of_different_names_differ() -> None:
-    names = ["t1", "t 1", "t/1", "größe", "grosse", "<t1>", ""]
+    names = ["t1", "t 1", "t/1", "a/b:c", "a:b/c", "größe", "grosse", "éè", "èé", "<t1>", ""]
     anchors = {make_anchor("task", name) for name in names}
     assert len(anchors) == len(names)
     assert "task-t1" in anchors

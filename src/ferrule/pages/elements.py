@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Final, TypeAlias
+from zlib import crc32
 
 from markupsafe import Markup, escape
 
@@ -91,8 +92,7 @@ def make_anchor(kind: str, name: str) -> str:
     """An id for a place in the page, of any text: `task-t1`."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     cut = re.sub(r"[^A-Za-z0-9_]+", "-", plain)[:60]
-    is_same = cut == name
-    return f"{kind}-{cut}" if is_same else f"{kind}-{cut}-{sum(name.encode('utf-8', 'replace')):x}"
+    return f"{kind}-{cut}" if cut == name else f"{kind}-{cut}-{crc32(name.encode('utf-8', 'replace')):x}"
 
 
 def fold(summary: Child, *content: Child, is_open: bool = False, class_: str | None = None) -> Markup:
