@@ -164,6 +164,8 @@ class Asker:
                 raise
             self._drop_temperature(name, f": {error}")
             run = await limited.run()
+        except TimeoutError as error:  # of a recorded answer: a run that is too slow stops without one
+            raise TimeoutError(_describe_timeout(name, timeout, key)) from error
         return self._take_output(run, key, timeout)
 
     def _take_output(self, run: Run[Output], key: StageKey, timeout: float | None) -> Output:
@@ -172,7 +174,7 @@ class Asker:
             return cast("Output", run.output)
         if run.stopped == "time":
             self.limits.check(key.stage)
-            raise TimeoutError(f"{run.model} took longer than {timeout or 0:g} s for {key.stage}")
+            raise TimeoutError(_describe_timeout(run.model, timeout, key))
         detail = f": {run.stop_detail}" if run.stop_detail else ""
         raise OutputInvalid(
             f"{run.model} gave no complete answer for {key.stage}: it stopped at {run.stopped}{detail}", run.text
@@ -182,6 +184,10 @@ class Asker:
         if name not in self._refusing:
             self._refusing.add(name)
             self.emit(Notice(f"{name} takes no temperature, so it is asked without one{reason}"))
+
+
+def _describe_timeout(model: str, timeout: float | None, key: StageKey) -> str:
+    return f"{model} took longer than {timeout or 0:g} s for {key.stage}"
 
 
 class _RequestCounter(Hooks):

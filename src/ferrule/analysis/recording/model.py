@@ -65,6 +65,8 @@ class RecordedModel:
         place = self._recording.begin_request(key)
         if self._inner is None:
             row = self._recording.find_answer(place, request)
+            if row.failure is not None:
+                self._recording.add_answer(place, self.name, request, row.failure)
             finished = replay_answer(row)
             self._recording.add_answer(place, self.name, request, finished)
             yield finished

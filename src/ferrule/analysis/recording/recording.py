@@ -119,6 +119,12 @@ class Recording:
         return self._writer is not None or self.source is not None
 
     @property
+    def cancelled(self) -> Mapping[str, str]:
+        """Why they have no result, by id, of the tasks that were cancelled in the recording that answers come from."""
+        end = self.source.end if self.source is not None else None
+        return {} if end is None else end.cancelled
+
+    @property
     def has_scrubbed(self) -> bool:
         """Whether a secret was replaced in what was recorded."""
         return self._writer is not None and self._writer.has_scrubbed
@@ -151,7 +157,7 @@ class Recording:
         assert self.source is not None
         row = self.source.answers.get(place)
         if row is None:
-            raise LimitReached("recording", f"{self.source.stop_reason} (no answer to {place})")
+            raise LimitReached("recording", self.source.explain_end(f"no answer to {place}"))
         recorded = self.source.find_request(row)
         if recorded is not None and recorded.key != request.key:
             self.changes.append(describe_change(str(place), recorded, request))
@@ -215,7 +221,7 @@ class Recording:
     def _take_run(self, task: str, number: int, recorded: RunRow | None, decode: Callable[[Any], Outcome]) -> Outcome:
         assert self.source is not None
         if recorded is None:
-            raise LimitReached("recording", f"{self.source.stop_reason} (run {number} of {task} isn't recorded)")
+            raise LimitReached("recording", self.source.explain_end(f"run {number} of {task} isn't recorded"))
         self._add_run(recorded)
         if recorded.failure is not None:
             raise restore_failure(recorded.failure)
@@ -252,7 +258,7 @@ class Recording:
         place = _count(self._calls, key)
         row = self.source.results.get(place)
         if row is None:
-            raise LimitReached("recording", f"{self.source.stop_reason} (no result of {place})")
+            raise LimitReached("recording", self.source.explain_end(f"no result of {place}"))
         if self._writer is not None:
             self._writer.add(row)
         if row.failure is not None:
@@ -347,7 +353,8 @@ class Recording:
         ranks = {name: at for at, name in enumerate(end.times)}
         for at, task in zip(places, sorted(tasks, key=lambda task: ranks.get(task.id, len(ranks))), strict=True):
             result.output_entries[at] = replace(result.output_entries[at], data=task)
-        result.usage = replace(result.usage, seconds=end.seconds)
+        calls = result.usage.calls if end.calls is None else end.calls
+        result.usage = replace(result.usage, seconds=end.seconds, calls=calls)
         if result.stopped is not None:
             result.stopped = end.stopped or result.stopped
 
@@ -361,7 +368,13 @@ class Recording:
         self._restore_end(result)
         if self._writer is not None and self._writer.has_rows:
             times = {task.id: (task.started, task.ended) for task in result.tasks}
-            self._writer.add(EndRow(stopped=result.stopped, times=times, seconds=result.usage.seconds))
+            cancelled = {task.id: task.error or "" for task in result.tasks if task.status == "cancelled"}
+            spent = result.usage
+            self._writer.add(
+                EndRow(
+                    stopped=result.stopped, times=times, seconds=spent.seconds, calls=spent.calls, cancelled=cancelled
+                )
+            )
         self.close()
 
 

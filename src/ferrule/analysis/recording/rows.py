@@ -188,6 +188,10 @@ class EndRow(Row):
     times: dict[str, tuple[float, float]] = {}
     """When each task began and ended, in seconds after the start; in the order in which they ended."""
     seconds: float = 0.0
+    calls: int | None = None
+    """Requests to models, with those that were stopped before they were answered."""
+    cancelled: dict[str, str] = {}
+    """Why they have no result, by id, of tasks that ran or waited when the analysis was stopped."""
 
 
 AnyRow: TypeAlias = Annotated[

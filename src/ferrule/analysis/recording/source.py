@@ -86,12 +86,11 @@ class RecordedAnalysis:
         last = self.rows[-1]
         return last if isinstance(last, EndRow) else None
 
-    @property
-    def stop_reason(self) -> str:
-        """Why the recording has no more answers."""
+    def explain_end(self, missing: str) -> str:
+        """Why the recording has no more answers, and what is missing if nothing else is known."""
         if self.end is not None and self.end.stopped:
             return self.end.stopped
-        return "the recording ends here"
+        return f"the recording ends here ({missing})"
 
     @cached_property
     def blobs(self) -> BlobStore:

@@ -20,6 +20,7 @@ from ferrule.analysis.events import (
     PlanMade,
     TaskFinished,
 )
+from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.numbers.focused import check_focused_answer
 from ferrule.analysis.numbers.matching import NumberLink, SourceIndex
 from ferrule.analysis.numbers.sources import collect_sources
@@ -31,7 +32,7 @@ from ferrule.analysis.planning.complexity import Complexity, assess_complexity, 
 from ferrule.analysis.planning.iteration import decide_iteration
 from ferrule.analysis.recording import Recording
 from ferrule.analysis.result import AnalysisResult, OutputEntry, PlanRecord, StageType, TaskExecution
-from ferrule.analysis.running.scheduler import run_tasks
+from ferrule.analysis.running.scheduler import end_without_result, run_tasks
 from ferrule.analysis.running.tasks import TaskRunner
 from ferrule.analysis.running.toolbox import Toolbox
 from ferrule.analysis.settings import AnalysisSettings
@@ -185,7 +186,15 @@ class Analysis:
     async def _run_round(self, tasks: Sequence[PlanTask], toolbox: Toolbox, number: int) -> None:
         runner = TaskRunner(self._asker, self.settings, toolbox, self._briefing, self._ended, number)
         concurrency = self.settings.concurrency
-        await run_tasks(tasks, runner.run, self._end_task, concurrency=concurrency, earlier=dict(self._ended))
+        recording = toolbox.recording
+        # What was stopped when it was recorded is so again, whatever of it is recorded.
+        cancelled = [task for task in tasks if task.id in recording.cancelled]
+        going_on = [task for task in tasks if task.id not in recording.cancelled]
+        await run_tasks(going_on, runner.run, self._end_task, concurrency=concurrency, earlier=dict(self._ended))
+        for task in cancelled:
+            self._end_task(end_without_result(task, "cancelled", recording.cancelled[task.id]))
+        if cancelled and recording.source is not None:
+            raise LimitReached("recording", recording.source.explain_end("its tasks were stopped"))
 
     def _end_task(self, execution: TaskExecution) -> None:
         self._ended[execution.id] = execution

@@ -173,10 +173,12 @@ class TaskRunner:
 def _explain_result(result: ToolResult, attempt: TaskAttempt, timeout: int) -> _Answer:
     """Why a call has no result, from what its tool noted."""
     reason = result.text.removeprefix("error: ")
+    # A recorded answer that took too long raises where the executor stopped the tool; Python has timeouts of its own.
+    was_slow = isinstance(attempt.failure, TimeoutError) and result.name != PYTHON
+    if was_slow or result.status == "timeout":
+        return _Answer(f"it took longer than {timeout} s", failure="timeout")
     if attempt.failure is not None:
         return _explain(attempt.failure, reason)
-    if result.status == "timeout":
-        return _Answer(f"it took longer than {timeout} s", failure="timeout")
     return _Answer(reason, failure="tool", is_final=result.status in ("denied", "invalid", "unknown_tool"))
 
 
