@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from labelled_numbers import compare
 
 from ferrule.analysis.numbers.finding import find_numbers
-from ferrule.analysis.numbers.matching import NumberSource, match_numbers
+from ferrule.analysis.numbers.matching import MOST_NUMBERS, NumberSource, match_numbers
 from ferrule.analysis.numbers.sources import collect_sources
 from ferrule.analysis.result import TaskExecution
 
@@ -201,6 +202,29 @@ def test_numbers_with_more_digits_than_a_float_has() -> None:
     (link,) = match_numbers(f"200! is {int(computed) + 1:,}.", [NumberSource("t1", "run", computed)])[-1:]
     assert link.source is None
     assert match_numbers(invented, [NumberSource("t1", "run", computed)])[0].source is None
+
+
+def _measure_matching(answer: str) -> float:
+    """The seconds of processor time that it takes to match an answer to an output of the same numbers, at best."""
+    output = answer.replace(", ", "\n")
+    times = []
+    for _ in range(2):
+        begun = time.process_time()
+        match_numbers(answer, [NumberSource("t1", "run", output)])
+        times.append(time.process_time() - begun)
+    return min(times)
+
+
+@pytest.mark.parametrize("piece", ["West is {:.2f}, ", "share {:.0f}%. "])
+def test_eight_times_the_numbers_take_far_less_than_the_square_of_it(piece: str) -> None:
+    short, long = ("".join(piece.format(at * 1.37 % 900) for at in range(amount)) for amount in (150, 1200))
+    assert _measure_matching(long) < 24 * _measure_matching(short)
+
+
+def test_what_is_looked_at_of_a_very_long_answer() -> None:
+    links = match_numbers("7 " * 7_000, [NumberSource("t1", "run", "7 8 " * 2_000)])
+    assert len(links) == MOST_NUMBERS
+    assert {link.source for link in links} == {"t1"}
 
 
 def test_only_a_task_that_ran_code_computes() -> None:

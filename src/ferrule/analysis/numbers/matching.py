@@ -11,28 +11,24 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 from ferrule.analysis.numbers import patterns
+from ferrule.analysis.numbers.context import Context, Sentences, read_words
 from ferrule.analysis.numbers.finding import LARGEST, FoundNumber, find_numbers
 
+MOST_NUMBERS: Final = 5_000
+"""How many numbers of a text are matched; the rest isn't looked at."""
+_MOST_COMPARED: Final = 1_000_000
+"""How many comparisons all numbers of a text may take together, a few seconds."""
 LinkKind = Literal["computed", "given", "stated", "year", "ordinal", "not computed"]
 SourceKind = Literal["run", "question", "profile", "model"]
 _WEIGHTS: dict[SourceKind, float] = {"run": 1.5, "question": 0.5, "profile": 0.5, "model": 0.0}
 _KINDS: dict[SourceKind, LinkKind] = {"run": "computed", "question": "given", "profile": "given", "model": "stated"}
 _CROWD = 40
 """With more numbers than these in a source, one of two digits may be found there by chance."""
-_SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n")
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_STOP_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        "the of and in to is was are were for by with at from that this on it as an be has had have than or its their "
-        "about which per all but not each between",
-    )
-)
 _HAS_SCALE = re.compile(r"[$€£¥₹]|[a-zA-Z]$")
 _P_WORD = "p-value"
 _P_VALUE = re.compile(r"\bp(?:[-_ ]?val(?:ue)?s?\b|[ ]*[:=]|[ ]+$)|\bpvalue|\bPr\b|\bprob\b", re.IGNORECASE)
@@ -71,7 +67,7 @@ class NumberLink:
 
 
 def match_numbers(answer: str, sources: Sequence[NumberSource]) -> list[NumberLink]:
-    """All numbers of an answer in its order, each with the source that it was found in."""
+    """The numbers of an answer in its order, at most `MOST_NUMBERS`, each with the source that it was found in."""
     return SourceIndex(sources).match(answer)
 
 
@@ -91,33 +87,6 @@ def _link(answer: str, number: FoundNumber, source: NumberSource | None) -> Numb
 
 
 @dataclass(frozen=True, slots=True)
-class _Context:
-    """What stands around a number: the words of its sentence or line, and those next to it."""
-
-    words: frozenset[str] = frozenset()
-    near: frozenset[str] = frozenset()
-    is_decrease: bool = False
-    is_chosen: bool = False
-
-    @classmethod
-    def of_answer(cls, text: str, number: FoundNumber) -> _Context:
-        ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, number.start)]
-        start = ends[-1] if ends else 0
-        stop = _SENTENCE_END.search(text, number.end)
-        sentence = text[start : stop.start() if stop else len(text)]
-        near = text[max(start, number.start - 40) : number.end + 25]
-        is_decrease = patterns.DECREASE.search(text[max(start, number.start - 60) : number.end + 40]) is not None
-        is_chosen = patterns.EXACT.match(text, number.end) is not None
-        return cls(_read_words(sentence), _read_words(near), is_decrease, is_chosen)
-
-
-def _read_words(text: str) -> frozenset[str]:
-    """The words of a text, without endings of the plural and words that every sentence has."""
-    words = (word.lower() for word in _WORD.findall(text.replace("_", " ")))
-    return frozenset(re.sub(r"(?<=[^s])s$", "", word) for word in words if word not in _STOP_WORDS)
-
-
-@dataclass(frozen=True, slots=True)
 class _SourceNumber:
     """A number of a source: its value as a plain number, how exactly it is known, and what stands around it."""
 
@@ -125,7 +94,7 @@ class _SourceNumber:
     last_digit: float
     source: NumberSource
     order: int
-    context: _Context
+    context: Context
     is_percent: bool
     is_crowded: bool
     role: str
@@ -144,8 +113,17 @@ class SourceIndex:
 
     @cached_property
     def _numbers(self) -> list[_SourceNumber]:
-        read = (number for order, source in enumerate(self.sources) for number in _read_source(order, source))
-        return sorted(read, key=lambda number: abs(number.value))
+        # What a source repeats in the same words is compared once.
+        unlike: dict[tuple[object, ...], _SourceNumber] = {}
+        for order, source in enumerate(self.sources):
+            for number in _read_source(order, source):
+                key = (number.value, number.last_digit, order, number.context, number.role, number.text)
+                unlike.setdefault(key, number)
+        return sorted(unlike.values(), key=lambda number: abs(number.value))
+
+    @cached_property
+    def _p_values(self) -> list[_SourceNumber]:
+        return [number for number in self._numbers if _P_WORD in number.context.near]
 
     @cached_property
     def _sizes(self) -> list[float]:
@@ -159,17 +137,27 @@ class SourceIndex:
 
     def match(self, answer: str) -> list[NumberLink]:
         """See `match_numbers`."""
-        numbers = find_numbers(answer)
-        return [_link(answer, number, self._find(number, _Context.of_answer(answer, number))) for number in numbers]
+        numbers = find_numbers(answer)[:MOST_NUMBERS]
+        sentences = Sentences(answer)
+        most = _MOST_COMPARED // max(1, len(numbers))
+        same: dict[tuple[FoundNumber, Context], NumberSource | None] = {}
+        links = []
+        for number in numbers:
+            context = sentences.read_context(number)
+            key = replace(number, start=0, end=0), context
+            if key not in same:
+                same[key] = self._find(number, context, most)
+            links.append(_link(answer, number, same[key]))
+        return links
 
-    def _find(self, number: FoundNumber, context: _Context) -> NumberSource | None:
+    def _find(self, number: FoundNumber, context: Context, most: int) -> NumberSource | None:
         """The source that a number of an answer most probably came from.
 
         What a model wrote often repeats what code computed, so that code comes first, unless nothing around its number
         speaks of the same.
         """
         best: dict[bool, tuple[float, bool, NumberSource]] = {}
-        for factor, candidate in self._find_candidates(number):
+        for factor, candidate in self._find_candidates(number, most):
             score = _score(number, factor, context, candidate)
             is_model = candidate.source.kind == "model"
             if score is not None and (is_model not in best or score > best[is_model][0]):
@@ -178,15 +166,21 @@ class SourceIndex:
         if True in best and (False not in best or (best[True][1] and not best[False][1])):
             return best[True][2]
         if False not in best and number.bound:
-            return next((candidate.source for candidate in self._numbers if _is_bounded(number, candidate)), None)
+            return next((candidate.source for candidate in self._p_values if _is_bounded(number, candidate)), None)
         return best[False][2] if False in best else None
 
-    def _find_candidates(self, number: FoundNumber) -> Iterator[tuple[float, _SourceNumber]]:
-        """The numbers of sources that may be this one, each with what this one is multiplied with to be it."""
+    def _find_candidates(self, number: FoundNumber, most: int) -> Iterator[tuple[float, _SourceNumber]]:
+        """The numbers of sources that may be this one, each with what this one is multiplied with to be it.
+
+        With each factor, these are the `most` that are nearest to it.
+        """
         units = {1 / unit for unit in self._units} if _HAS_SCALE.search(number.text) else set()
         for factor in {1.0, number.percent or 1.0, number.percent / 1e-2 or 1e2} | units:
             tolerance, size = _find_tolerance(number) * factor, abs(number.value) * factor
             first, last = bisect_left(self._sizes, size - tolerance), bisect_right(self._sizes, size + tolerance)
+            if last - first > most:
+                first = max(first, min(bisect_left(self._sizes, size) - most // 4, last - most))
+                last = first + most
             for candidate in self._numbers[first:last]:
                 if factor in units or _may_compare(number, factor, candidate):
                     yield factor, candidate
@@ -197,15 +191,16 @@ def _read_source(order: int, source: NumberSource) -> Iterator[_SourceNumber]:
     is_crowded = len(source.values) + sum(len(numbers) for _, numbers in lines) > _CROWD
     header: frozenset[str] = frozenset()
     for line, numbers in lines:
-        words = _read_words(line)
+        words = read_words(line)
         if all(number.role != "quantity" for number in numbers):
             header = words or header
         is_decrease = patterns.DECREASE.search(line) is not None
+        around = words | header
         for number in numbers:
-            near = _read_words(line[max(0, number.start - 30) : number.end + 15])
+            near = read_words(line[max(0, number.start - 30) : number.end + 15])
             if _P_VALUE.search(line[max(0, number.start - 24) : number.start]):
                 near |= {_P_WORD}
-            context = _Context(words | header, near, is_decrease=is_decrease)
+            context = Context(around, near, is_decrease=is_decrease)
             is_percent = number.percent == 1e-2
             yield _SourceNumber(
                 number.value,
@@ -219,7 +214,7 @@ def _read_source(order: int, source: NumberSource) -> Iterator[_SourceNumber]:
                 number.text,
             )
     for value in source.values:
-        yield _SourceNumber(value, 0.0, source, order, _Context(), False, is_crowded, "quantity", "")
+        yield _SourceNumber(value, 0.0, source, order, Context(), False, is_crowded, "quantity", "")
 
 
 def _find_tolerance(number: FoundNumber) -> float:
@@ -248,12 +243,12 @@ def _may_compare(number: FoundNumber, factor: float, candidate: _SourceNumber) -
 
 def _is_bounded(number: FoundNumber, candidate: _SourceNumber) -> bool:
     """Whether a p-value of a source lies on the side of a bound that the answer names: "p < 0.001" for 2e-9."""
-    if number.value > 0.5 or number.percent or _P_WORD not in candidate.context.near:
+    if number.value > 0.5 or number.percent:
         return False
     return 0 <= candidate.value < number.value if number.bound == "below" else number.value < candidate.value <= 1
 
 
-def _score(number: FoundNumber, factor: float, context: _Context, candidate: _SourceNumber) -> float | None:
+def _score(number: FoundNumber, factor: float, context: Context, candidate: _SourceNumber) -> float | None:
     """How probably the number came from there, or None if it can't have: the more words in common, the more so."""
     if LARGEST in (abs(number.value), abs(candidate.value)) and not _has_same_digits(number.text, candidate.text):
         return None
@@ -287,7 +282,7 @@ def _is_count(number: FoundNumber) -> bool:
     return number.last_digit == 1 and not number.percent and abs(number.value) < 10
 
 
-def _may_have_sign(number: FoundNumber, context: _Context, candidate: _SourceNumber) -> bool:
+def _may_have_sign(number: FoundNumber, context: Context, candidate: _SourceNumber) -> bool:
     if number.value * candidate.value >= 0:
         return True
     return candidate.context.is_decrease if number.value < 0 else context.is_decrease
