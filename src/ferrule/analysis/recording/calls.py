@@ -137,7 +137,7 @@ def describe_uncalled_tools(recording: Recording) -> list[str]:
     """What a `--rerun` doesn't compute again: results of tools, which may be out of date or change something."""
     if recording.source is None or recording.is_replay:
         return []
-    names = [name for part in list_recorded_tools(recording.source) for name in part]
+    names = sorted({row.stage for row in recording.source.results.values()})
     if not names:
         return []
     return [f"code runs again, tools are not called: the results of {', '.join(names)} are the recorded ones"]
