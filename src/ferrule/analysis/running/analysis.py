@@ -22,7 +22,7 @@ from ferrule.analysis.events import (
 )
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.numbers.focused import check_focused_answer
-from ferrule.analysis.numbers.matching import NumberLink, SourceIndex
+from ferrule.analysis.numbers.matching import MOST_NUMBERS, NumberLink, SourceIndex
 from ferrule.analysis.numbers.sources import collect_sources
 from ferrule.analysis.plan import Plan, PlanTask, validate_plan
 from ferrule.analysis.planning.answers import Synthesis, focus_answer, synthesize, write_account
@@ -218,9 +218,13 @@ class Analysis:
         self._add("synthesis", synthesis)
         self.result.key_findings = tuple(synthesis.key_findings)
         sources = SourceIndex(collect_sources(self.result.question, self.data.profiles, executions))
-        self.result.finding_numbers = tuple(tuple(sources.match(one)) for one in synthesis.key_findings)
+        # In a thread, because long outputs take seconds, in which other tasks of the event loop should go on.
+        found = await asyncio.to_thread(_match_all, sources, (*synthesis.key_findings, synthesis.answer))
+        self.result.finding_numbers = found[:-1]
+        if any(len(numbers) == MOST_NUMBERS for numbers in found):
+            self.report(Notice(f"only the first {MOST_NUMBERS:,} numbers of the answer or a finding were matched"))
         await self._focus(synthesis, sources)
-        self._end(stopped, synthesis.answer, sources.match(synthesis.answer))
+        self._end(stopped, synthesis.answer, found[-1])
 
     async def _focus(self, synthesis: Synthesis, sources: SourceIndex) -> None:
         try:
@@ -228,7 +232,7 @@ class Analysis:
         except (FerruleError, TimeoutError) as error:
             self.report(Notice(f"the answer couldn't be given as one value: {explain_end(error)}"))
             return
-        focused = check_focused_answer(focused, self.result.question, sources)
+        focused = await asyncio.to_thread(check_focused_answer, focused, self.result.question, sources)
         self.result.focused_answer = focused
         self._add("focused_answer", focused)
 
@@ -249,6 +253,10 @@ class Analysis:
         planned = (task.id for record in self.result.rounds for task in record.plan.tasks)
         names = dict.fromkeys((*(one.id for one in self._earlier), *planned))
         return [self._ended[name] for name in names if name in self._ended]
+
+
+def _match_all(sources: SourceIndex, texts: Iterable[str]) -> tuple[tuple[NumberLink, ...], ...]:
+    return tuple(tuple(sources.match(text)) for text in texts)
 
 
 def _describe_earlier(continues: AnalysisResult | None) -> str:
