@@ -33,7 +33,6 @@ _SECONDS: Final = 600.0
 _MAX_UNPACKED: Final = 20 * 1024**3
 _MAX_PARTS: Final = 60
 """Sheets of a workbook, or tables of a database."""
-_ATTEMPTS: Final = {"csv": 3, "json": 2, "jsonl": 2}
 SEED: Final = 20_240_229
 """Of the samples of every profile: the same file has the same profile."""
 
@@ -167,7 +166,7 @@ class _Reader:
     async def convert(self, source: DataSource) -> list[_Part]:
         """Return the tables of a file."""
         data = self._find(source.path)
-        async with await self._open(self._mounts, source, "detection", "conversion", "records") as session:
+        async with await self._open(self._mounts, source, "detection", "conversion", "csv_lines", "records") as session:
             found = await _call(session, source, f"inspect_file({data!r}, {source.path.name!r})")
             kind, encoding, notes = str(found["kind"]), found["encoding"], tuple(map(str, found["notes"]))
             if not found["compression"] and encoding in {None, "utf-8"}:
@@ -177,7 +176,7 @@ class _Reader:
                 await _call(session, source, f"stream = copy_bytes({chunks}, {_MAX_UNPACKED})")
                 await _take(session, source, file)
                 file.finish()
-                async with await self._open([Mount(file.path, data)], source, "conversion") as unpacked:
+                async with await self._open([Mount(file.path, data)], source, "conversion", "csv_lines") as unpacked:
                     return await self._convert_parts(unpacked, source, data, kind, notes)
 
     def _find(self, path: Path) -> str:
@@ -216,29 +215,45 @@ class _Reader:
         return parts
 
     async def _convert_text(
-        self, session: SandboxSession, source: DataSource, data: str, kind: str, notes: tuple[str, ...]
+        self,
+        session: SandboxSession,
+        source: DataSource,
+        data: str,
+        kind: str,
+        notes: tuple[str, ...],
+        regular: bool = False,
     ) -> _Part:
-        """Convert CSV, JSON or Parquet, more tolerantly after a failure."""
-        last = _ATTEMPTS.get(kind, 1) - 1
-        for attempt in range(last + 1):
-            code = (
-                f"query, notes = make_query({data!r}, {kind!r}, {self._memory}, {attempt})\n"
-                f"stream = copy_relation({self._memory}, query)\nnotes"
-            )
+        """Convert CSV, JSON or Parquet: with types by the first rows, and if these don't fit, by all rows."""
+        for whole in (True,) if regular or kind == "parquet" else (False, True):
+            make = f"make_query({data!r}, {kind!r}, {self._memory}, {whole}), []"
+            if kind == "csv":
+                make = f"make_csv_query(connect({self._memory}), {data!r}, {regular}, {whole})"
+            code = f"query, notes = {make}\nstream = copy_relation({self._memory}, query)\nnotes"
             with _PartFile(self._folder) as file:
                 try:
                     said = [str(note) for note in await _call(session, source, code)]
-                    done = await _take(session, source, file)
-                except _ChildError:
-                    if attempt == last:
+                    await _take(session, source, file)
+                except _ChildError as error:
+                    if whole and (kind != "csv" or regular):
                         raise
+                    if error.kind == "IrregularLines":
+                        break
                     continue
-                if done.get("rejected"):
-                    said.append(
-                        f"{done['rejected']:,} lines were left out since they don't fit: see line {done['first']}"
-                    )
                 return _Part(source, kind, None, source.table_name, *file.keep(), (*notes, *said))
-        raise AssertionError("the last attempt returns or raises")
+        return await self._convert_irregular(session, source, data, notes)
+
+    async def _convert_irregular(
+        self, session: SandboxSession, source: DataSource, data: str, notes: tuple[str, ...]
+    ) -> _Part:
+        """Convert CSV whose lines differ in the number of cells."""
+        code = f"notes, chunks = regularize_lines({data!r})\nstream = copy_bytes(chunks, {_MAX_UNPACKED})\nnotes"
+        with _PartFile(self._folder) as file:
+            said = [str(note) for note in await _call(session, source, code)]
+            await _take(session, source, file)
+            file.finish()
+            mount = Mount(file.path, data)
+            async with await self._open([mount], source, "conversion", "csv_lines") as regular:
+                return await self._convert_text(regular, source, data, "csv", (*notes, *said), regular=True)
 
     async def profile(self, part: _Part) -> Table:
         """Profile a table that was converted."""
@@ -267,7 +282,11 @@ class _Reader:
 
 
 class _ChildError(DataError):
-    """The code in the sandbox reports that the file can't be read in this way."""
+    """The code in the sandbox reports that the file can't be read in this way; `kind` is the class of its exception."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 def _check_journal(path: Path) -> None:
@@ -326,9 +345,9 @@ def _explain(source: DataSource, kind: str, message: str) -> DataError:
     """Make an error of an exception in the sandbox, by the name of its class."""
     message = " ".join(re.sub(r'in file "data\d+", ', "", message).split())[:600]
     if kind in {"Unreadable", "NoRecords"}:
-        return _ChildError(f"{source.path} {message}")
+        return _ChildError(f"{source.path} {message}", kind)
     if kind in {"MemoryError", "OutOfMemoryException", "OutOfMemoryError", "ArrowMemoryError"}:
         return DataError(
             f"{source.path} can't be read in the memory that there is: raise python_memory in the settings"
         )
-    return _ChildError(f"{source.path} can't be read: {message or kind}")
+    return _ChildError(f"{source.path} can't be read: {message or kind}", kind)

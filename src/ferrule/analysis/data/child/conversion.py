@@ -15,12 +15,8 @@ import duckdb
 import fsspec
 
 PIECE = 4 << 20
-BUFFER = "buffer_size=8000000"
-"""Bytes of CSV that are read at a time: a quarter of duckdb's default, for memory."""
 ROWS = 61_440
 """Of a row group: what duckdb holds before it writes. Half of its default, for memory."""
-MISSING = ("", "#N/A", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "<NA>", "#NA", "-nan", "-NaN")
-"""The texts that mean a missing value, as for pandas."""
 
 
 class PieceFile:
@@ -152,10 +148,7 @@ def copy_relation(memory: int, sql: str, reader: Any = None) -> PieceStream:
             f"(FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {ROWS}, WRITE_BLOOM_FILTER false, "
             "DICTIONARY_SIZE_LIMIT 1000)"
         )
-        if "store_rejects" not in sql:
-            return {}
-        [(count, first)] = connection.execute("SELECT count(DISTINCT line), min(line) FROM reject_errors").fetchall()
-        return {"rejected": count, "first": first}
+        return {}
 
     stream = PieceStream()
     stream.start(work)
@@ -167,81 +160,17 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def make_query(path: str, kind: str, memory: int, attempt: int) -> tuple[str, list[str]]:
-    """Return the query that reads a file, and notes."""
-    if kind == "csv":
-        return make_csv_query(path, memory, attempt)
+def make_query(path: str, kind: str, memory: int, whole: bool) -> str:
+    """Return the query that reads a file of Parquet or JSON. `whole`: types are found by all rows."""
     if kind == "parquet":
-        return f"SELECT * FROM read_parquet({quote(path)})", []
-    return make_json_query(path, kind, memory, attempt), []
+        return f"SELECT * FROM read_parquet({quote(path)})"
+    return make_json_query(path, kind, memory, whole)
 
 
-def make_csv_query(path: str, memory: int, attempt: int) -> tuple[str, list[str]]:
-    """Return the query of a CSV file, and notes. Each further attempt is more tolerant of the file than the last.
-
-    0: as sniffed from its first 20,000 rows; 1: types by all of its rows; 2: short lines filled, long lines and other
-    errors left out and counted.
-    """
-    connection = connect(memory)
-    missing = f"nullstr=[{', '.join(map(quote, MISSING))}]"
-    tolerant = ", strict_mode=false, null_padding=true" if attempt >= 2 else ""
-    sniffed = connection.execute(
-        f"SELECT Delimiter, HasHeader, Columns FROM sniff_csv({quote(path)}, {missing}{tolerant}, "
-        f"ignore_errors={attempt >= 2})"
-    ).fetchone()
-    if sniffed is None:
-        raise ValueError("no columns were found")
-    delimiter, has_header, columns = sniffed
-    if len(columns) == 1 and attempt < 2 and (found := find_delimiter(path)):
-        # Lines of unequal lengths look like one column: `found` separates nearly all of them.
-        delimiter, tolerant = found, ", strict_mode=false, null_padding=true, ignore_errors=true, store_rejects=true"
-    options, notes = [missing, f"delim={quote(delimiter)}", f"header={str(has_header).lower()}", BUFFER], []
-    if delimiter != "," and len(columns) > 1:
-        notes.append(f"separated by {_SEPARATORS.get(delimiter, repr(delimiter))}")
-    if not has_header:
-        notes.append("it has no header: columns are named by their number")
-    base = f"read_csv({quote(path)}, {', '.join(options)}{tolerant}"
-    if delimiter != "," and _has_decimal_commas(connection, base, columns):
-        base += ", decimal_separator=','"
-        notes.append("numbers with a decimal comma")
-    if attempt >= 1:
-        base += ", sample_size=-1"
-    if attempt >= 2:
-        base += ", ignore_errors=true, store_rejects=true"
-    return f"SELECT * FROM {base})", notes
-
-
-def find_delimiter(path: str) -> str | None:
-    """Return what separates nearly all of the first lines, if they aren't one column."""
-    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - in the sandbox
-        lines = [line for line in file.readlines(1 << 16)[:200] if line.strip()]
-    for delimiter in (",", ";", "\t", "|"):
-        if delimiter in lines[0] and sum(delimiter in line for line in lines) >= 0.9 * len(lines):
-            return delimiter
-    return None
-
-
-def _has_decimal_commas(connection: duckdb.DuckDBPyConnection, base: str, columns: list[dict[str, str]]) -> bool:
-    texts = [column["name"] for column in columns if column["type"] == "VARCHAR"]
-    for name in texts:
-        column = '"' + name.replace('"', '""') + '"'
-        found = connection.execute(
-            f"SELECT count(v), count(v) FILTER (regexp_full_match(v, '[+-]?[0-9]+(,[0-9]+)?')), "
-            f"count(v) FILTER (contains(v, ',')) "
-            f"FROM (SELECT trim({column}) AS v FROM {base}, all_varchar=true) LIMIT 5000)"
-        ).fetchone()
-        if found and found[0] and found[0] == found[1] and found[2]:
-            return True
-    return False
-
-
-_SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "vertical bars", " ": "spaces"}
-
-
-def make_json_query(path: str, kind: str, memory: int, attempt: int) -> str:
+def make_json_query(path: str, kind: str, memory: int, whole: bool) -> str:
     """Return the query of a file of JSON or JSON lines; an object of lists is a table too."""
     shape = "newline_delimited" if kind == "jsonl" else "auto"
-    sample = 20480 if attempt == 0 else -1
+    sample = -1 if whole else 20480
     source = f"read_json({quote(path)}, format='{shape}', sample_size={sample})"
     lists = find_lists(connect(memory), source) if kind == "json" else []
     if len(lists) == 1 and "STRUCT" in lists[0][1]:

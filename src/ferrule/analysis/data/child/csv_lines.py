@@ -1,0 +1,278 @@
+"""Finds the lines and cells of a CSV file, so that none is lost. Runs in the sandbox.
+
+duckdb reads a file whose lines all have the same number of cells. One with other lines is written again by
+`regularize_lines`: what is above the header is named in a note, short lines are filled, and the cells beyond the header
+get columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+
+CHARACTERS = 1 << 20
+"""That are written at a time."""
+DELIMITERS = (",", ";", "\t", "|")
+SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "vertical bars", " ": "spaces", ":": "colons"}
+NO_DELIMITER = "\x1f"
+"""For a file of one column: what no text has."""
+LINES_SHOWN = 3
+LINE = 32 << 20
+"""Bytes of the longest line that duckdb is asked to read, where some are longer than its default of 2 MB."""
+MISSING = ("", "#N/A", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "<NA>", "#NA", "-nan", "-NaN")
+"""The texts that mean a missing value, as for pandas."""
+
+csv.field_size_limit(1 << 30)
+
+
+class IrregularLines(Exception):  # noqa: N818 - it says what the file has
+    """Not all lines have the same number of cells: the file has to be written again by `regularize_lines`."""
+
+
+class Lines:
+    """What was found about the lines of a file."""
+
+    def __init__(self, path: str, delimiter: str, quote: str) -> None:
+        self.path, self.delimiter, self.quote = path, delimiter, quote
+        self.header: list[str] = []
+        self.has_header = True
+        self.width = 0
+        self.first_line = 1
+        """Where the data begin."""
+        self.notes: list[str] = []
+
+
+def make_csv_query(
+    connection: duckdb.DuckDBPyConnection, path: str, regular: bool, whole: bool
+) -> tuple[str, list[str]]:
+    """Return the query that reads a file, and notes. Raises `IrregularLines`.
+
+    `regular`: it was written by `regularize_lines`. `whole`: types are found by all rows, not by the first 20,000.
+    """
+    if regular:
+        lines = Lines(path, ",", '"')
+        lines.header = next(read_lines(path, ",", '"'))[1]
+        lines.width = len(lines.header)
+    else:
+        lines = inspect_regular(connection, path)
+    names, notes = name_columns(lines)
+    text = {"delim": lines.delimiter, "quote": lines.quote, "escape": lines.quote, "comment": ""}
+    options = [f"{key}={quote_text(value)}" for key, value in text.items()]
+    options += [f"header={str(lines.has_header).lower()}", "skip=0", "strict_mode=true"]
+    options += [f"max_line_size={LINE}", f"buffer_size={LINE}"] if regular else ["buffer_size=8000000"]
+    options += [f"nullstr=[{', '.join(map(quote_text, MISSING))}]", f"names=[{', '.join(map(quote_text, names))}]"]
+    base = f"read_csv({quote_text(path)}, {', '.join(options)}"
+    columns = connection.execute(f"DESCRIBE SELECT * FROM {base})").fetchall()
+    texts = [row[0] for row in columns if row[1] == "VARCHAR"]
+    if lines.delimiter != "," and _has_decimal_commas(connection, base, texts):
+        base += ", decimal_separator=','"
+        notes.append("numbers with a decimal comma")
+    return f"SELECT * FROM {base}{', sample_size=-1' if whole else ''})", notes
+
+
+def _has_decimal_commas(connection: duckdb.DuckDBPyConnection, base: str, names: Sequence[str]) -> bool:
+    for name in names:
+        column = '"' + name.replace('"', '""') + '"'
+        found = connection.execute(
+            f"SELECT count(v), count(v) FILTER (regexp_full_match(v, '[+-]?[0-9]+(,[0-9]+)?')), "
+            f"count(v) FILTER (contains(v, ',')) "
+            f"FROM (SELECT trim({column}) AS v FROM {base}, all_varchar=true) LIMIT 5000)"
+        ).fetchone()
+        if found and found[0] and found[0] == found[1] and found[2]:
+            return True
+    return False
+
+
+def quote_text(text: str) -> str:
+    """Write a text as an SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def inspect_regular(connection: duckdb.DuckDBPyConnection, path: str) -> Lines:
+    """Find the separator and the header as duckdb does. Raises `IrregularLines` if it would leave lines out."""
+    try:
+        row = connection.execute(
+            f"SELECT Delimiter, Quote, HasHeader, Columns, SkipRows, Comment FROM sniff_csv({quote_text(path)})"
+        ).fetchone()
+    except duckdb.Error:
+        raise IrregularLines from None
+    delimiter, quote, has_header, columns, skipped, comment = row or (None,) * 6
+    if not delimiter or skipped or comment not in {"", "(empty)"}:
+        raise IrregularLines
+    if len(columns) == 1 and find_delimiter(path) != NO_DELIMITER:
+        raise IrregularLines
+    lines = Lines(path, delimiter, '"' if quote in {"", "(empty)"} else quote)
+    try:
+        first = next(read_lines(path, delimiter, lines.quote), (0, []))[1]
+    except csv.Error:
+        raise IrregularLines from None
+    if len(first) != len(columns):
+        raise IrregularLines
+    lines.width, lines.has_header = len(first), bool(has_header)
+    lines.header = first if has_header else []
+    return lines
+
+
+def regularize_lines(path: str) -> tuple[list[str], Iterator[bytes]]:
+    """Return notes of what lines lack or have too much of, and the file with lines of the same length."""
+    # If quotation marks fit neither what seems to separate cells nor commas, all of them are part of the cells.
+    for delimiter, quote in ((find_delimiter(path), '"'), (",", '"'), (find_delimiter(path, quote=""), "")):
+        lines = Lines(path, delimiter, quote)
+        try:
+            _scan(lines)
+            break
+        except csv.Error:
+            continue
+    if not lines.quote:
+        lines.notes.append("quotation marks don't come in pairs: they are part of the cells")
+    names, notes = name_columns(lines)
+    return notes + lines.notes, _write_lines(lines, names)
+
+
+def _write_lines(lines: Lines, names: Sequence[str]) -> Iterator[bytes]:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(names)
+    for line, cells in read_lines(lines.path, lines.delimiter, lines.quote):
+        if line < lines.first_line:
+            continue
+        row = cells[: lines.width]  # what is cut has nothing in it
+        writer.writerow([*row, *[""] * (lines.width - len(row))])
+        if buffer.tell() > CHARACTERS:
+            yield buffer.getvalue().encode()
+            buffer.seek(0)
+            buffer.truncate()
+    yield buffer.getvalue().encode()
+
+
+def read_lines(path: str, delimiter: str, quote: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the line where a record ends, and its cells. Raises `csv.Error`."""
+    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:  # noqa: PTH123 - in the sandbox
+        options: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE, "quotechar": None}
+        reader = csv.reader(file, delimiter=delimiter, strict=bool(quote), **options)
+        for cells in reader:
+            if any(not cell.isspace() for cell in cells if cell) or len(cells) > 1:
+                yield reader.line_num, cells
+
+
+def find_delimiter(path: str, quote: str = '"') -> str:
+    """Return what separates most of the first lines into the same number of cells; `NO_DELIMITER` for one column."""
+    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:  # noqa: PTH123 - in the sandbox
+        lines = [line for line in file.readlines(1 << 16)[:500] if line.strip()]
+    options: dict[str, Any] = {} if quote else {"quoting": csv.QUOTE_NONE}
+    best, found = 0.5, NO_DELIMITER
+    for delimiter in DELIMITERS:
+        widths = Counter(len(cells) for cells in csv.reader(lines, delimiter=delimiter, **options))
+        separated = sum(count for width, count in widths.items() if width > 1) / (widths.total() or 1)
+        if separated >= 0.5 and (share := separated / 2 + max(widths.values()) / widths.total() / 2) > best:
+            best, found = share, delimiter
+    if found == NO_DELIMITER and lines and all(line.count(":") == lines[0].count(":") > 1 for line in lines):
+        return ":"
+    return found
+
+
+def _scan(lines: Lines) -> None:
+    """Read all lines to find the header and the number of columns, and make the notes of lines of other lengths."""
+    widths: Counter[int] = Counter()
+    starts: dict[int, int] = {}
+    lengths: Counter[int] = Counter()
+    head: list[tuple[int, list[str]]] = []
+    for line, cells in read_lines(lines.path, lines.delimiter, lines.quote):
+        if len(head) < 100:
+            head.append((line, cells))
+        width = _count_filled(cells)
+        widths[width] += 1
+        lengths[len(cells)] += 1
+        starts.setdefault(width, line)
+    usual = max(widths, key=lambda width: (widths[width], width))
+    title = 0
+    while usual > 1 and title < len(head) - 1 and _count_filled(head[title][1]) <= 1:
+        title += 1
+    for _, cells in head[:title]:
+        widths[_count_filled(cells)] -= 1
+    first_line, first = head[title]
+    lines.has_header = looks_like_header(first, [cells for _, cells in head[title + 1 :]])
+    lines.header = first if lines.has_header else []
+    lines.first_line = first_line + 1 if lines.has_header else first_line
+    lines.width = max([len(lines.header), *(width for width, count in widths.items() if count)])
+    if title:
+        lines.notes.append(_describe_title(head[:title]))
+    _note_lengths(lines, len(first) if lines.has_header else usual)
+
+
+def _count_filled(cells: Sequence[str]) -> int:
+    """Count cells without the empty ones at the end."""
+    return max((place for place, cell in enumerate(cells, 1) if cell.strip()), default=0)
+
+
+def _describe_title(head: Sequence[tuple[int, list[str]]]) -> str:
+    texts = [" ".join(filter(None, cells))[:80] for _, cells in head]
+    shown = ", ".join(repr(text) for text in texts[:LINES_SHOWN])
+    more = f" and {len(texts) - LINES_SHOWN:,} more" if len(texts) > LINES_SHOWN else ""
+    what = "line above the header isn't" if len(texts) == 1 else "lines above the header aren't"
+    return f"{len(texts):,} {what} part of the table: {shown}{more}"
+
+
+def _note_lengths(lines: Lines, width: int) -> None:
+    """Count the lines of data that are shorter or longer than the header."""
+    counts = {"fewer": 0, "more": 0}
+    first: dict[str, int] = {}
+    for line, cells in read_lines(lines.path, lines.delimiter, lines.quote):
+        kind = "fewer" if len(cells) < width else "more" if _count_filled(cells) > width else ""
+        if kind and line >= lines.first_line:
+            counts[kind] += 1
+            first.setdefault(kind, line)
+    than = "the header" if lines.has_header else "the other lines"
+    for kind, count in counts.items():
+        if count:
+            what = f"{count:,} lines have" if count > 1 else "1 line has"
+            place = f"the first is line {first[kind]:,}" if count > 1 else f"line {first[kind]:,}"
+            rest = "what they lack is missing values"
+            if kind == "more":
+                rest = f"what is beyond is in column{width}"
+                rest += f" to column{lines.width - 1}" if lines.width > width + 1 else ""
+            lines.notes.append(f"{what} {kind} cells than {than}, which has {width} ({place}): {rest}")
+
+
+NUMERIC = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*%?")
+
+
+def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Is a line the names of columns? Yes if it has text where the others have numbers, or nothing but text."""
+    texts = [place for place, cell in enumerate(first) if cell.strip() and not NUMERIC.fullmatch(cell.strip())]
+    for place in texts:
+        below = [cell for row in rows if place < len(row) and (cell := row[place].strip())]
+        if below and sum(NUMERIC.fullmatch(cell) is not None for cell in below) >= 0.8 * len(below):
+            return True
+    return bool(texts) and len(texts) == _count_filled(first)
+
+
+def name_columns(lines: Lines) -> tuple[list[str], list[str]]:
+    """Return the names of all columns, each only once, apart from case; and notes."""
+    names: list[str] = []
+    seen: set[str] = set()
+    changed: list[str] = []
+    for place in range(lines.width):
+        name = lines.header[place].strip() if place < len(lines.header) else ""
+        number, new = 1, name or f"column{place}"
+        while new.casefold() in seen:
+            new, number = f"{name or f'column{place}'}_{number}", number + 1
+        if name and new != name:
+            changed.append(f"{name!r} is {new!r}")
+        seen.add(new.casefold())
+        names.append(new)
+    notes = []
+    if lines.delimiter not in {",", NO_DELIMITER} and lines.width > 1:
+        notes.append(f"separated by {SEPARATORS.get(lines.delimiter, repr(lines.delimiter))}")
+    if not lines.has_header:
+        notes.append("it has no header: columns are named by their number")
+    if changed:
+        more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
+        notes.append(f"columns with the same name have a number added: {', '.join(changed[:5])}{more}")
+    return names, notes

@@ -1,0 +1,150 @@
+"""No line and no cell of a CSV file is lost without a note, however long its lines are."""
+
+import asyncio
+import io
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ferrule.analysis.data import Table, make_sources, read_tables
+from ferrule.analysis.data.child.conversion import connect, copy_relation
+from ferrule.analysis.data.child.csv_lines import IrregularLines, make_csv_query, regularize_lines
+
+MB = 1 << 20
+ROWS = "".join(f"R{number % 4},{number}\n" for number in range(300))
+CASES: dict[str, tuple[str, int, list[str], list[str]]] = {
+    "long_last.csv": (
+        f"region,amount\n{ROWS}Source: ERP, exported, 2024\n",
+        301,
+        ["region", "amount", "column2"],
+        ["1 line has more cells than the header, which has 2 (line 302): what is beyond is in column2"],
+    ),
+    "growing.csv": (
+        "day,sales\n" + "2024-01-01,5\n" * 5 + "2024-01-06,7,late\n" * 20,
+        25,
+        ["day", "sales", "column2"],
+        ["20 lines have more cells than the header, which has 2 (the first is line 7): what is beyond is in column2"],
+    ),
+    "short_last.csv": (
+        "region,amount,x\n" + ROWS.replace("\n", ",1\n") + "Total,45000\n",
+        301,
+        ["region", "amount", "x"],
+        ["1 line has fewer cells than the header, which has 3 (line 302): what they lack is missing values"],
+    ),
+    "semicolons.csv": (
+        "a;b;c\n1;2;3\n4;5\n6;7;8\n",
+        3,
+        ["a", "b", "c"],
+        [
+            "separated by semicolons",
+            "1 line has fewer cells than the header, which has 3 (line 3): what they lack is missing values",
+        ],
+    ),
+    "late.csv": (
+        "a,b\n" + "1,2\n" * 25_000 + "3,4,5,6\n",
+        25_001,
+        ["a", "b", "column2", "column3"],
+        ["1 line has more cells than the header, which has 2 (line 25,002): what is beyond is in column2 to column3"],
+    ),
+    "comma_at_end.csv": ("a,b\n" + "1,2\n" * 50 + "3,4,\n", 51, ["a", "b"], []),
+    "title.csv": (
+        "Report of sales\nMade in May\n\nregion,amount\nNorth,1\nSouth,2\nWest,3\n",
+        3,
+        ["region", "amount"],
+        ["2 lines above the header aren't part of the table: 'Report of sales', 'Made in May'"],
+    ),
+    "renamed.csv": (
+        "DUP,dup,x\n1,2,3\n",
+        1,
+        ["DUP", "dup_1", "x"],
+        ["columns with the same name have a number added: 'dup' is 'dup_1'"],
+    ),
+    "open_quote.csv": (
+        'size,n\n"5 inch,1\n6 inch,2\n7 inch,3\n',
+        3,
+        ["size", "n"],
+        ["quotation marks don't come in pairs: they are part of the cells"],
+    ),
+    "colons.txt": (
+        "root:x:0:System, main:/root\nmail:x:8:Mail:/var\n",
+        2,
+        [f"column{place}" for place in range(5)],
+        ["separated by colons", "it has no header: columns are named by their number"],
+    ),
+    "long_cell.csv": ("a,b\n1," + "x" * 3_000_000 + "\n", 1, ["a", "b"], []),
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
+    folder = tmp_path_factory.mktemp("irregular")
+    for name, (text, *_) in CASES.items():
+        (folder / name).write_text(text)
+    sources = make_sources([folder / name for name in CASES])
+    return {table.path.name: table for table in asyncio.run(read_tables(sources, folder, memory=512 * MB))}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_lines_of_other_lengths_are_kept_and_counted(tables: dict[str, Table], name: str) -> None:
+    _, rows, names, notes = CASES[name]
+    table = tables[name]
+    assert (table.rows, [column.name for column in table.columns], list(table.notes)) == (rows, names, notes)
+
+
+def read_here(path: str) -> tuple[pd.DataFrame, list[str]]:
+    """Read CSV as `read_tables` does, without a sandbox."""
+    notes: list[str] = []
+    try:
+        query, notes = make_csv_query(connect(512 * MB), path, False, True)
+        return take_frame(query), notes
+    except (IrregularLines, duckdb.Error, ValueError):
+        notes, chunks = regularize_lines(path)
+        Path(path).write_bytes(b"".join([*chunks]))
+        query, more = make_csv_query(connect(512 * MB), path, True, True)
+        return take_frame(query), [*notes, *more]
+
+
+def take_frame(query: str) -> pd.DataFrame:
+    stream, data = copy_relation(512 * MB, query), b""
+    while "piece" in (taken := stream.take()):
+        data += taken["piece"]
+    if "error" in taken:
+        raise ValueError(taken["message"])
+    return pd.read_parquet(io.BytesIO(data))
+
+
+cells = st.sampled_from(["", "word", "two words", 'a "quoted" word', "a, b", "line\nbreak", "x;y", "it's", "é", "#1"])
+lines = st.lists(st.lists(cells, min_size=1, max_size=6), min_size=1, max_size=12)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(rows=lines)
+def test_every_cell_of_random_lines_is_in_the_table_or_in_a_note(rows: list[list[str]]) -> None:
+    numbered = [
+        [f"{cell}{row}.{place}z" if cell else "" for place, cell in enumerate(line)] for row, line in enumerate(rows)
+    ]
+    text = "".join(",".join(write_cell(cell) for cell in line) + "\n" for line in numbered)
+    if not text.strip(',\n" '):
+        return
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/t.csv"
+        Path(path).write_text(text)
+        frame, notes = read_here(path)
+    kept = strip_marks(" ".join([*frame.columns, *map(str, frame.to_numpy().ravel()), *notes]).replace("\\n", ""))
+    for cell in (cell for line in numbered for cell in line):
+        assert strip_marks(cell) in kept, (cell, text, frame, notes)
+
+
+def strip_marks(text: str) -> str:
+    """Leave out what may separate cells, and quotation marks."""
+    return re.sub(r"[\s;,|:\"'\\]+", "", text)
+
+
+def write_cell(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if any(one in cell for one in ',"\n') else cell
