@@ -11,11 +11,11 @@ from typing import Any, Final, Self
 
 from ferrule.analysis.data.reading import load_child_code
 from ferrule.analysis.data.table import Table
-from ferrule.analysis.data.task_value import TaskValue
+from ferrule.analysis.data.task_value import VALUE_FILE, TaskValue
 from ferrule.builtin_tools.python_values import to_plain_json
 from ferrule.errors import DataError, SandboxInputError
 from ferrule.sandbox.python.mounts import Mount
-from ferrule.sandbox.python.result import DataTable, PythonResult
+from ferrule.sandbox.python.result import PythonResult
 from ferrule.sandbox.python.sandbox import PythonSandbox
 from ferrule.sandbox.python.session import SandboxSession
 from ferrule.sandbox.tiers import Tier
@@ -80,15 +80,14 @@ class DataSession:
     async def run_and_keep(
         self, code: str, results: Mapping[str, TaskValue] | None = None, *, timeout: float
     ) -> tuple[PythonResult, TaskValue | None]:
-        """`run`, and its value for later tasks, with data frames whole; None if the run failed."""
+        """`run`, and its value for later tasks, with its own types; None if the run failed."""
         await self._import_for(code)
         async with self._fork() as session:
             run = await session.run(code, make_inputs(results or {}), timeout=timeout)
             if run.error is not None:
                 return run, None
-            frames = await self._keep_frames(session) if _has_frames(run.value) else {}
-            data = None if "" in frames else to_plain_json(run.value)
-            return run, TaskValue(data, frames)
+            kept = await session.run("tables.write_value(globals().get('_'))", timeout=_KEEP_SECONDS)
+            return run, TaskValue(to_plain_json(run.value), kept.files.get(VALUE_FILE))
 
     async def aclose(self) -> None:
         """End all processes. Can be called again."""
@@ -132,7 +131,7 @@ class DataSession:
         files = {table.name: f"tables/{table.name}.parquet" for table in self._tables}
         settings = {"threads": 2, "memory_limit": f"{self._memory // 2 >> 20}MiB"}
         inputs = {
-            "source": load_child_code("binding"),
+            "sources": {name: load_child_code(name) for name in ("values", "binding")},
             "files": files,
             "lazy": sorted(self._lazy),
             "settings": settings,
@@ -160,14 +159,6 @@ class DataSession:
             # A name that isn't a module is imported by the code itself, which then has the error.
             await self._base.run(_IMPORT.format(names=missing), timeout=_LOAD_SECONDS)
 
-    async def _keep_frames(self, session: SandboxSession) -> dict[str, bytes]:
-        """Return the data frames of the run's value as Parquet; those that can't be kept stay in the data, cut."""
-        kept = await session.run("tables.keep_frames(_)", timeout=_KEEP_SECONDS)
-        if kept.error is not None or not isinstance(kept.value, list):
-            return {}
-        files = [kept.files.get(f"frame-{number}.parquet") for number in range(len(kept.value))]
-        return {str(key): content for key, content in zip(kept.value, files, strict=True) if content is not None}
-
 
 _LARGE_IMPORTS: Final = re.compile(
     r"(?:from|import)\s+((?:scipy|sklearn|statsmodels)(?:\.\w+)*)(?:\s+import\s+\(?((?:\w+\s*,\s*)*\w+))?"
@@ -194,14 +185,15 @@ _BIND: Final = """
 import os, sys, types
 # It would try for processes, and warn each task that the sandbox has none.
 os.environ["JOBLIB_MULTIPROCESSING"] = "0"
-module = types.ModuleType("ferrule_tables")
-sys.modules["ferrule_tables"] = module
-exec(compile(source, "<tables>", "exec"), module.__dict__)
-tables = module.Tables(os.getcwd(), files, lazy, settings)
-tables.keep_frames = module.keep_frames
-results = module.Results()
-module.warm_up()
-del os, sys, types, module, source, files, lazy, settings
+modules = {}
+for name, source in sources.items():
+    modules[name] = sys.modules[f"ferrule_{name}"] = types.ModuleType(f"ferrule_{name}")
+    exec(compile(source, f"<{name}>", "exec"), modules[name].__dict__)
+tables = modules["binding"].Tables(os.getcwd(), files, lazy, settings)
+tables.write_value = modules["values"].write_value
+results = modules["binding"].Results(modules["values"].read_value)
+modules["binding"].warm_up()
+del os, sys, types, modules, name, sources, source, files, lazy, settings
 """
 
 
@@ -223,15 +215,10 @@ def make_inputs(results: Mapping[str, TaskValue]) -> dict[str, Any]:
     index: dict[str, Any] = {}
     files: dict[str, Any] = {}
     for number, (task, value) in enumerate(results.items()):
-        places = {}
-        for place, (key, content) in enumerate(value.frames.items()):
-            places[key] = f"{number}-{place}.parquet"
-            files[f"{_FOLDER}/{places[key]}"] = content
-        index[task] = {"data": value.data, "frames": places}
+        if value.pickled is None:
+            index[task] = {"data": value.data, "file": None}
+        else:
+            index[task] = {"data": None, "file": f"{number}.pickle"}
+            files[f"{_FOLDER}/{number}.pickle"] = value.pickled
     files[f"{_FOLDER}/index.json"] = json.dumps(index, default=str)
     return files
-
-
-def _has_frames(value: Any) -> bool:
-    parts = value.values() if isinstance(value, dict) else [value]
-    return any(isinstance(part, DataTable) for part in parts)

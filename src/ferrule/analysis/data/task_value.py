@@ -1,34 +1,31 @@
-"""`TaskValue`: what a task left for later tasks, as JSON data and data frames as Parquet."""
+"""`TaskValue`: what a task left for later tasks."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
+
+VALUE_FILE: Final = "result.pickle"
+"""Where a run leaves its value for later tasks, as `child/values.py` names it."""
 
 
 @dataclass(frozen=True)
 class TaskValue:
-    """JSON-able data; and data frames as the bytes of Parquet, each by its key in the data, or by "" if it is all."""
+    """A value as JSON data; and pickled, with its own types, where JSON hasn't all of it.
+
+    The pickle is compressed bytes that only the sandbox reads: it was written by code of a model.
+    """
 
     data: Any = None
-    frames: Mapping[str, bytes] = field(default_factory=dict)
-
-    @property
-    def is_frame(self) -> bool:
-        """Is it a data frame as a whole?"""
-        return "" in self.frames
-
-    @cached_property
-    def digests(self) -> Mapping[str, str]:
-        """The SHA-256 of each frame."""
-        return {key: hashlib.sha256(content).hexdigest() for key, content in self.frames.items()}
+    pickled: bytes | None = None
 
     @cached_property
     def digest(self) -> str:
-        """A SHA-256 of all of it."""
-        whole = json.dumps([self.data, dict(self.digests)], sort_keys=True, default=str)
-        return hashlib.sha256(whole.encode()).hexdigest()
+        """A SHA-256 of it."""
+        whole = (
+            self.pickled if self.pickled is not None else json.dumps(self.data, sort_keys=True, default=str).encode()
+        )
+        return hashlib.sha256(whole).hexdigest()

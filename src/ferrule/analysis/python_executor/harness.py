@@ -51,7 +51,8 @@ def run_task(
         return {"error": explain_error(error)}
     result = _collect_relation(namespace.get("result", last))
     found = [{"status": status, "detail": detail} for status, detail in _run_checks(namespace, result, checks, seconds)]
-    return {"result": result, "checks": found, "frames": _write_frames(result)}
+    notes, kind = _write_value(result)
+    return {"result": result, "checks": found, "notes": notes, "type": kind}
 
 
 def _fix_seeds() -> None:
@@ -80,15 +81,13 @@ def _collect_relation(result: Any) -> Any:
     return result.df() if type(result).__module__.partition(".")[0] in {"duckdb", "_duckdb"} else result
 
 
-def _write_frames(result: Any) -> list[str]:
-    """Leave the tables of a result as Parquet files in the run's folder, as `data/child/binding.py` names them.
-
-    Returns their keys: "" for a result that is a table itself.
-    """
+def _write_value(result: Any) -> tuple[list[str], str]:
+    """Leave the result for later tasks in the run's folder; returns what of it is not as it was, and its type."""
     try:
-        return list(sys.modules["ferrule_tables"].keep_frames(result))
-    except Exception:  # noqa: BLE001 - a table that can't be written; its first rows are in the result
-        return []
+        values = sys.modules["ferrule_values"]
+        return list(values.write_value(result)), str(values.describe_type(result))
+    except BaseException as error:  # noqa: BLE001 - such as too little memory; the result itself is there
+        return [f"later tasks have the result as it is shown here: it can't be kept ({type(error).__name__})"], ""
 
 
 # Checks of the result.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ferrule.analysis.result import Attempt, ResultCheck
@@ -23,8 +22,8 @@ class PythonOutcome:
     """The result as a model and a person read it, with failed checks and repairs said."""
     value: Any = None
     """The result as JSON data."""
-    frames: Mapping[str, bytes] = field(default_factory=dict)
-    """The tables of the result as Parquet: by their keys, or by "" if it is one itself."""
+    pickled: bytes | None = None
+    """The result for later tasks, where JSON hasn't all of it."""
     error: str | None = None
     code: str | None = None
     methodology: Methodology | None = None
@@ -45,4 +44,4 @@ class PythonOutcome:
             return None
         from ferrule.analysis.data.task_value import TaskValue
 
-        return TaskValue(None if "" in self.frames else self.value, self.frames)
+        return TaskValue(self.value, self.pickled)

@@ -22,7 +22,9 @@ def render_result(run: CodeRun, notes: Sequence[str]) -> str:
     parts = []
     if run.value is not None:
         parts.append(shorten(render_value(run.value), _LONGEST))
-    if run.omitted:
+    if run.type and run.pickled is not None:
+        parts.append(f"Later tasks have it whole, as {run.type}")
+    elif run.omitted:
         parts.append(f"Not all of it is here: {'; '.join(run.omitted[:5])}")
     if run.output.strip():
         parts.append(f"Printed:\n{shorten(run.output.strip(), _LONGEST)}")

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ferrule.analysis.data.task_value import VALUE_FILE
 from ferrule.analysis.python_executor.error_context import (
     ErrorContext,
     describe_exception,
@@ -53,8 +54,12 @@ class CodeRun:
 
     value: Any = None
     """As the sandbox decodes it."""
-    frames: Mapping[str, bytes] = field(default_factory=dict)
-    """The tables of the value as Parquet: by their keys, or by "" if it is one itself."""
+    pickled: bytes | None = None
+    """The value for later tasks, where JSON hasn't all of it: see `TaskValue`."""
+    type: str = ""
+    """The type that later tasks have it with, where JSON hasn't all of it."""
+    notes: tuple[str, ...] = ()
+    """What later tasks don't have as it was."""
     checks: tuple[ResultCheck, ...] = ()
     error: ErrorContext | None = None
     output: str = ""
@@ -119,17 +124,20 @@ def _read_run(done: PythonResult, code: str, checks: Sequence[CheckCode]) -> Cod
     return replace(
         run,
         value=tree.get("result"),
-        frames=_read_frames(tree.get("frames"), done.files),
+        pickled=done.files.get(VALUE_FILE),
+        type=str(tree.get("type") or "")[:600],
+        notes=_read_notes(tree.get("notes"), done.omitted),
         checks=_read_checks(tree.get("checks"), checks),
         omitted=tuple(one.replace("value['result']", "result") for one in done.omitted),
     )
 
 
-def _read_frames(keys: Any, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The tables that the harness left as files, by their keys."""
-    names = keys if isinstance(keys, list) else []
-    contents = [files.get(f"frame-{number}.parquet") for number in range(len(names))]
-    return {str(key): content for key, content in zip(names, contents, strict=True) if content is not None}
+def _read_notes(notes: Any, omitted: Sequence[str]) -> tuple[str, ...]:
+    """What the harness says of the value that it left, and whether it was too large to be returned."""
+    found = [str(note)[:600] for note in notes[:20]] if isinstance(notes, list) else []
+    reasons = [one.partition(": ")[2] for one in omitted if one.startswith(f"files['{VALUE_FILE}']")]
+    found += [f"later tasks have the result as it is shown here: {reason}" for reason in reasons]
+    return tuple(found)
 
 
 def _read_checks(found: Any, checks: Sequence[CheckCode]) -> tuple[ResultCheck, ...]:

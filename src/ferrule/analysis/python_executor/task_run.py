@@ -235,12 +235,12 @@ class TaskRun:
         run = self._best.run
         failed = [f"a check of this result failed: {check.description}" for check in run.failed_checks]
         ended = [f"no further attempt was made: {problem}"] if problem else []
-        notes = (*self._best.repairs, *failed, *self._notes, *ended)
+        notes = (*self._best.repairs, *run.notes, *failed, *self._notes, *ended)
         return replace(
             outcome,
             result=render_result(run, notes),
             value=to_plain_json(run.value),
-            frames=run.frames,
+            pickled=run.pickled,
             code=self._best.code,
             output=run.output,
             figures=run.figures,

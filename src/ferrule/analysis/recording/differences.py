@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ferrule.analysis.data.task_value import VALUE_FILE
 from ferrule.analysis.recording.rows import RunRow
 from ferrule.models.recording.differences import describe_differences
 from ferrule.models.recording.request import Request
@@ -64,8 +65,8 @@ def compare_outcomes(row: RunRow, recorded: RunRow | None) -> list[RunDifference
 
 def _compare(old: Any, new: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(old, dict) and isinstance(new, dict):
-        # A table's copy as Parquet is made anew by another version of its library, and its rows stand beside it.
-        for name in (one for one in dict.fromkeys((*old, *new)) if one != "parquet"):
+        # The pickle for later tasks differs with versions and the order of sets; the value that is shown is compared.
+        for name in (one for one in dict.fromkeys((*old, *new)) if one != VALUE_FILE):
             yield from _compare(old.get(name), new.get(name), f"{path}.{name}")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for at, (one, two) in enumerate(zip(old, new, strict=True)):

@@ -7,7 +7,6 @@ share one process, without a sandbox, so each task begins with all that made ane
 from __future__ import annotations
 
 import copy
-import io
 import json
 import math
 import shutil
@@ -74,7 +73,7 @@ class NotebookRun:
         value: Any = self._namespace.get("result")
         if type(value).__module__.partition(".")[0] in {"duckdb", "_duckdb"}:
             value = cast("Any", value).df()
-        self._results[self._task] = _keep(value)
+        self._results[self._task] = _pass_on(value)
         if expected is not None:
             print(f"{self._task}: {_compare_numbers(value, expected)}")
         return value
@@ -121,26 +120,18 @@ def _fix_seeds() -> None:
     np.random.seed(SEED)
 
 
-def _keep(value: Any) -> Any:
-    """A result as later tasks see it: data frames by way of Parquet, anything else as JSON has it."""
-    import pandas as pd
+def _pass_on(value: Any) -> Any:
+    """A result as later tasks see it: as `results` of the analysis had it."""
+    import pickle
 
-    if isinstance(value, pd.Series):
-        value = value.to_frame(value.name if value.name is not None else 0)
-    if isinstance(value, pd.DataFrame):
-        from ferrule.analysis.data.child.binding import read_frame
+    from ferrule.analysis.data.child.values import dump_value, is_plain
 
-        frame = value.copy(deep=False)
-        frame.columns = ["_".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
-        file = io.BytesIO()
-        frame.to_parquet(file)
-        file.seek(0)
-        return read_frame(cast("Any", file))
-    if isinstance(value, Mapping):
-        return {str(name): _keep(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_keep(inner) for inner in value]
-    return json.loads(json.dumps(_simplify(value), default=str))
+    if is_plain(value):
+        return value
+    try:
+        return pickle.loads(dump_value(value)[0])
+    except Exception:  # noqa: BLE001 - the value's own methods may raise anything
+        return json.loads(json.dumps(_simplify(value), default=str))
 
 
 def _simplify(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 
@@ -48,12 +48,16 @@ class Tables(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"tables: {', '.join(self._paths)}"
 
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
 
 class Results(Mapping[str, Any]):
     """What earlier tasks left, by task: read when it is used, from files in the run's folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_value: Callable[[str], Any]) -> None:
         self._read: dict[str, Any] = {}
+        self._read_value = read_value
 
     def _list(self) -> dict[str, Any]:
         try:
@@ -69,17 +73,12 @@ class Results(Mapping[str, Any]):
             if name not in found:
                 there = ", ".join(found) or "none"
                 raise KeyError(f"there is no result {name!r}; there are: {there}. A task sees those that it needs")
-            self._read[name] = self._build(found[name])
+            file, data = found[name]["file"], found[name]["data"]
+            self._read[name] = data if file is None else self._read_value(f"results/{file}")
         return self._read[name]
 
-    def _build(self, entry: dict[str, Any]) -> Any:
-        frames = {key: f"results/{file}" for key, file in entry["frames"].items()}
-        if "" in frames:
-            return read_frame(frames[""])
-        data = entry["data"]
-        for key, path in frames.items():
-            data[key] = read_frame(path)
-        return data
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._list())
@@ -111,31 +110,3 @@ def warm_up() -> None:
         importlib.import_module("pandas.plotting._matplotlib")
     except ImportError:
         return
-
-
-def keep_frames(value: Any) -> list[str]:
-    """Write the data frames of a value, itself or by the keys of a dictionary, to files; returns the keys."""
-    import pandas as pd
-
-    parts = value.items() if isinstance(value, dict) else [("", value)]
-    kept: list[str] = []
-    for key, part in parts:
-        frame = part.to_frame(part.name if part.name is not None else 0) if isinstance(part, pd.Series) else part
-        if isinstance(frame, pd.DataFrame) and isinstance(key, str):
-            _write_frame(frame, f"frame-{len(kept)}.parquet")
-            kept.append(key)
-    return kept
-
-
-def _write_frame(frame: Any, path: str) -> None:
-    """Write a data frame; what Parquet has no type for becomes text."""
-    frame = frame.copy(deep=False)
-    frame.columns = [str(name) if not isinstance(name, tuple) else "_".join(map(str, name)) for name in frame.columns]
-    try:
-        frame.to_parquet(path)
-    except Exception:  # noqa: BLE001 - pyarrow raises many kinds for objects that it can't write
-        for place, kind in enumerate(frame.dtypes):
-            if kind.kind == "O":
-                name = frame.columns[place]
-                frame[name] = frame[name].map(lambda one: None if one is None else str(one))
-        frame.to_parquet(path)
