@@ -6,6 +6,7 @@ python tests/analysis/record_analyses.py     # all of them, anew: after a change
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -34,7 +35,8 @@ async def record(analysis: WrittenAnalysis, path: Path, folder: Path) -> Analysi
     """Run and record an analysis; its data are written into `folder`."""
     return await run_analysis(
         analysis.question,
-        data=[analysis.write_data(folder)],
+        # By a path from here, so that a replay names the data in the same way, wherever it runs.
+        data=[Path(os.path.relpath(analysis.write_data(folder)))],
         model=StagedModel(analysis.answers, name=MODEL),
         settings=AnalysisSettings(**analysis.settings),
         recording=record_analysis(path),
