@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from labelled_numbers import compare
 
 from ferrule.analysis.numbers.finding import find_numbers
-from ferrule.analysis.numbers.matching import MOST_NUMBERS, NumberSource, match_numbers
+from ferrule.analysis.numbers.matching import MOST_NUMBERS, NumberSource, SourceIndex, match_numbers
 from ferrule.analysis.numbers.sources import collect_sources
 from ferrule.analysis.result import TaskExecution
 
@@ -202,6 +202,36 @@ def test_numbers_with_more_digits_than_a_float_has() -> None:
     (link,) = match_numbers(f"200! is {int(computed) + 1:,}.", [NumberSource("t1", "run", computed)])[-1:]
     assert link.source is None
     assert match_numbers(invented, [NumberSource("t1", "run", computed)])[0].source is None
+
+
+_PROFILE = """\
+tables["sales"]: 60 rows, 3 columns, from "sales.csv"
+- "region": text; 3 distinct; 4 to 5 characters
+- "units": integer; 1 missing; 35 distinct; 1 to 57; mean 31.2333; standard deviation 15.5328; quantiles \
+(5, 25, 50, 75, 95 %) 7.95, 18, 31, 43.25, 55
+- "discount": number; 12 distinct; 0.02 to 0.31; mean 0.1234; standard deviation 0.0712; quantiles \
+(5, 25, 50, 75, 95 %) 0.03, 0.05, 0.12, 0.17, 0.29
+- "revenue": number; 53 distinct; 5.8 to 78.3; mean 39.68; standard deviation 16.4591; quantiles \
+(5, 25, 50, 75, 95 %) 9.495, 28.075, 41.45, 51.325, 62.57"""
+"""What models are shown of a small table."""
+
+
+@pytest.mark.parametrize(
+    "sentence", ["It grew {}%.", "Revenue fell by {}%.", "The churn is {}%.", "West sold {}% more units than East."]
+)
+def test_an_invented_percentage_is_in_no_profile(sentence: str) -> None:
+    index = SourceIndex([NumberSource("sales.profile", "profile", _PROFILE)])
+    given_ones = [at for at in range(1, 101) if index.match(sentence.format(at))[0].source]
+    assert len(given_ones) <= 1, given_ones
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["The mean discount is 12.3%.", "All 60 rows were used.", "The mean of units is 31.2.", "Revenue is 5.8 at least."],
+)
+def test_what_a_profile_says_is_given(answer: str) -> None:
+    (link,) = match_numbers(answer, [NumberSource("sales.profile", "profile", _PROFILE)])
+    assert link.kind == "given"
 
 
 def _measure_matching(answer: str) -> float:

@@ -27,6 +27,12 @@ LinkKind = Literal["computed", "given", "stated", "year", "ordinal", "not comput
 SourceKind = Literal["run", "question", "profile", "model"]
 _WEIGHTS: dict[SourceKind, float] = {"run": 1.5, "question": 0.5, "profile": 0.5, "model": 0.0}
 _KINDS: dict[SourceKind, LinkKind] = {"run": "computed", "question": "given", "profile": "given", "model": "stated"}
+_STATISTICS: Final = read_words(
+    "number text date time row column value missing distinct mean standard deviation quantile"
+)
+"""Words of every profile, which name no column."""
+_LEGEND = re.compile(r"quantiles \([^)]*\)")
+"""What a profile says its quantiles are of: numbers that stand in no data."""
 _CROWD = 40
 """With more numbers than these in a source, one of two digits may be found there by chance."""
 _HAS_SCALE = re.compile(r"[$€£¥₹]|[a-zA-Z]$")
@@ -196,11 +202,13 @@ def _read_source(order: int, source: NumberSource) -> Iterator[_SourceNumber]:
             header = words or header
         is_decrease = patterns.DECREASE.search(line) is not None
         around = words | header
+        legend = _LEGEND.search(line) if source.kind == "profile" else None
         for number in numbers:
             near = read_words(line[max(0, number.start - 30) : number.end + 15])
             if _P_VALUE.search(line[max(0, number.start - 24) : number.start]):
                 near |= {_P_WORD}
-            context = Context(around, near, is_decrease=is_decrease)
+            is_legend = legend is not None and legend.start() < number.start < legend.end()
+            context = Context(around, near, is_decrease=is_decrease, is_chosen=is_legend)
             is_percent = number.percent == 1e-2
             yield _SourceNumber(
                 number.value,
@@ -258,6 +266,8 @@ def _score(number: FoundNumber, factor: float, context: Context, candidate: _Sou
         return None
     if not _may_have_sign(number, context, candidate) or not _may_have_role(number, candidate, is_exact=is_exact):
         return None
+    if candidate.source.kind == "profile" and not _may_be_given(number, factor, context, candidate):
+        return None
     near, words = len(context.near & candidate.context.near), len(context.words & candidate.context.words)
     if not is_exact and not words:
         # Few digits are found by chance among many numbers, and a small count in any decimal fraction.
@@ -271,6 +281,23 @@ def _score(number: FoundNumber, factor: float, context: Context, candidate: _Sou
     if number.text == candidate.text:
         score += 0.6
     return score - (0.25 if factor != 1.0 else 0.0)
+
+
+def _may_be_given(number: FoundNumber, factor: float, context: Context, candidate: _SourceNumber) -> bool:
+    """Whether a number may repeat one of a profile, whose counts and quantiles small numbers equal by chance.
+
+    A percentage repeats one, or where the column is named, a fraction or a number with three digits.
+    """
+    if candidate.context.is_chosen:
+        return context.is_chosen
+    if number.role != "quantity":
+        return True
+    shared = context.words & candidate.context.words
+    is_small = abs(number.value) < 100 * number.last_digit
+    if number.percent and not candidate.is_percent:
+        is_fraction = factor == number.percent and 0 < abs(candidate.value) < 1
+        return bool(shared - _STATISTICS) and (is_fraction or not is_small)
+    return not is_small or number.last_digit < 1 or "quantile" not in candidate.context.words or bool(shared)
 
 
 def _has_same_digits(one: str, other: str) -> bool:
