@@ -100,6 +100,8 @@ def write_database(path: Path) -> None:
         base.execute("INSERT INTO orders VALUES (1, '2024-01-02 10:00:00', 'a'), (2, NULL, 5)")
         base.execute("CREATE TABLE people (id INTEGER)")
         base.execute("INSERT INTO people VALUES (1)")
+        base.execute("CREATE VIEW made_orders AS SELECT id, made FROM orders WHERE made IS NOT NULL")
+        base.execute("CREATE VIEW broken AS SELECT id FROM removed")
     base.close()
 
 
@@ -128,8 +130,10 @@ def test_lines_of_two_encodings_are_read_as_each_is(tables: dict[str, Table]) ->
 
 def test_each_sheet_and_database_table_is_a_table(tables: dict[str, Table]) -> None:
     names = [name for name, table in tables.items() if table.path.name in {"plan 2024.xlsx", "shop.db"}]
-    assert sorted(names) == ["plan_2024_Q1", "plan_2024_Q_2", "s_orders", "s_people"]
+    assert sorted(names) == ["plan_2024_Q1", "plan_2024_Q_2", "s_made_orders", "s_orders", "s_people"]
     assert [column.type for column in tables["s_orders"].columns] == ["integer", "timestamp", "text"]
+    view = tables["s_made_orders"]
+    assert (view.rows, [column.type for column in view.columns]) == (1, ["integer", "timestamp"])
 
 
 def test_a_type_that_changes_late_in_the_file_is_found(tables: dict[str, Table]) -> None:

@@ -262,6 +262,16 @@ async def test_code_that_does_harm_or_nothing_ends_in_a_clear_outcome(session, c
     assert len(outcome.output) <= 2 * 2**20
 
 
+async def test_results_that_are_too_large_to_hand_on_end_the_task_before_anything_is_asked(session):
+    large = {"t1": TaskValue(None, bytes(20_000_000)), "t2": TaskValue([1], bytes(15_000_000))}
+    outcome, model = await run(session, {}, results=large)
+    assert outcome.error == (
+        "the results that it needs are more than the 33 MB that a task can be handed: t1 left 20 MB, t2 left 15 MB. "
+        "Aggregate or filter in the earlier task, or compute both in one task from the tables"
+    )
+    assert model.seen == []
+
+
 async def test_a_table_a_figure_and_what_was_printed_are_kept(session):
     code = (
         "import matplotlib.pyplot as plt\nsales = tables['sales']\nresult = sales.groupby('region').amount.sum()\n"

@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ferrule.analysis.data.task_value import TaskValue, describe_excess
+from ferrule.analysis.python_executor.outcome import PythonOutcome
 from ferrule.analysis.python_executor.task_run import PythonTask, TaskRun, TaskServices
 from ferrule.analysis.settings import PYTHON
 
 if TYPE_CHECKING:
     from ferrule.analysis.asking import Asker
-    from ferrule.analysis.data.task_value import TaskValue
     from ferrule.analysis.python_executor.function_lookup import FunctionSource
-    from ferrule.analysis.python_executor.outcome import PythonOutcome
     from ferrule.analysis.python_executor.runs import CodeSession
     from ferrule.analysis.settings import AnalysisSettings
 
@@ -39,6 +39,9 @@ class PythonExecutor:
         model can't be asked, and `LimitReached` at a limit of the analysis, unless there is a result already. A task
         that is run again goes on with the temperatures and timeouts where it ended.
         """
+        excess = describe_excess(results)
+        if excess is not None:  # no code could mend it, so none is asked for
+            return PythonOutcome(error=excess)
         runs = self._runs[task]
         self._runs[task] += 1
         return await TaskRun(self._services, PythonTask(task, query, context, results), first_restart=runs).run()

@@ -128,17 +128,25 @@ def _is_midnight(value: Any) -> bool:
 
 
 def list_database_tables(path: str) -> list[str]:
-    """List the tables of an SQLite database that have rows."""
+    """List the tables and views of an SQLite database that have rows."""
     with _open_database(path) as database:
         try:
             found = database.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) != 'sqlite_' ORDER BY name"
+                "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') "
+                "AND substr(name, 1, 7) != 'sqlite_' ORDER BY name"
             ).fetchall()
-            return [
-                name for (name,) in found if database.execute(f"SELECT 1 FROM {quote_name(name)} LIMIT 1").fetchone()
-            ]
+            return [name for name, kind in found if _has_rows(database, name, kind)]
         except sqlite3.DatabaseError as error:
             raise NoRecords(f"is a damaged SQLite database ({error}): save it again") from None
+
+
+def _has_rows(database: sqlite3.Connection, name: str, kind: str) -> bool:
+    try:
+        return database.execute(f"SELECT 1 FROM {quote_name(name)} LIMIT 1").fetchone() is not None
+    except sqlite3.OperationalError:
+        if kind == "table":
+            raise
+        return False  # the view is of a table that was removed, or uses a function of the program that made it
 
 
 def _open_database(path: str) -> sqlite3.Connection:
