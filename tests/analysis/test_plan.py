@@ -1,8 +1,11 @@
 """A plan is validated before anything runs; each problem is a sentence that a model can act on."""
 
 import pytest
+from staged_model import StagedModel
 
+from ferrule.analysis import AnalysisSettings, run_analysis
 from ferrule.analysis.plan import Plan, PlanTask, validate_plan
+from ferrule.errors import DataError, SettingsError
 
 TOOLS = ("py_executor", "logic_kernel", "knowledge_retriever")
 
@@ -33,6 +36,7 @@ def test_needs_may_name_later_tasks() -> None:
         ((), "The plan has no tasks: give at least one."),
         ((task("t1", "t2"), task("t2", "t1")), "wait for each other: remove one of these needs."),
         ((task("t1", "t1"),), "Task t1 needs its own result: remove that."),
+        ((task("t1", "t9"),), "Task t1 needs 't9', which is no task: there is no other, so it can need none."),
         ((task("t1", "t9"), task("t2")), "Task t1 needs 't9', which is no task: use one of t2."),
         ((task("t1"), task("t1")), "2 tasks have the id 't1': give each its own."),
         ((task("one"),), "'one' can't be the id of a task: use t1, t2 and so on."),
@@ -62,3 +66,20 @@ def test_a_long_cycle_is_named_in_its_order() -> None:
     (found,) = find_problems(task("t1", "t3"), task("t2", "t1"), task("t3", "t2"), task("t4"))
     assert "t4" not in found
     assert found.count("→") == 3
+
+
+async def test_what_is_no_plan_or_no_file_is_refused_in_one_line() -> None:
+    async def approve(plan: Plan) -> object:
+        return 5
+
+    answers = {
+        "complexity": {"level": "straightforward", "reason": "short"},
+        "candidates": {
+            "plans": [{"approach": "Think.", "tasks": [{"id": "t1", "tool": "logic_kernel", "query": "x"}]}]
+        },
+    }
+    settings = AnalysisSettings(mode="quick")
+    with pytest.raises(SettingsError, match="approve_plan must return a Plan, or None to refuse it, not 5"):
+        await run_analysis("How?", model=StagedModel(answers), settings=settings, approve_plan=approve)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="data holds None, which is no file"):
+        await run_analysis("How?", data=[None], model=StagedModel(answers))  # type: ignore[list-item]

@@ -90,11 +90,14 @@ def _check_ids(plan: Plan, earlier: Collection[str]) -> Iterable[str]:
 
 def _check_task(task: PlanTask, tools: Collection[str], known: set[str]) -> Iterable[str]:
     if task.tool not in tools:
-        yield f"Task {task.id} names the tool {task.tool!r}, which there is not: use one of {', '.join(sorted(tools))}."
+        there = f"use one of {', '.join(sorted(tools))}" if tools else "no tool is on offer"
+        yield f"Task {task.id} names the tool {task.tool!r}, which there is not: {there}."
     if not task.query.strip():
         yield f"Task {task.id} has no query: say what its tool is to do."
     for need in dict.fromkeys(task.needs):
         if need == task.id:
             yield f"Task {task.id} needs its own result: remove that."
         elif need not in known:
-            yield f"Task {task.id} needs {need!r}, which is no task: use one of {', '.join(sorted(known - {task.id}))}."
+            others = sorted(known - {task.id})
+            advice = f"use one of {', '.join(others)}" if others else "there is no other, so it can need none"
+            yield f"Task {task.id} needs {need!r}, which is no task: {advice}."

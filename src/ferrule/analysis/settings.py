@@ -88,7 +88,7 @@ class AnalysisSettings(BaseModel):
     candidate_plans: Annotated[int, Field(ge=1, le=5)] | None = None
     """How many plans are compared; None: 1, 2, 3 or 3, by the mode."""
     max_tasks: Annotated[int, Field(ge=1, le=50)] | None = None
-    """The most tasks of one plan; None: 3 to 6, by the complexity."""
+    """The most tasks of one plan, at most 50; None: 3 to 6, by the complexity."""
     max_calls: Annotated[int, Field(ge=1)] | None = None
     """The most requests to models; None: 60, 150, 300 or 600, by the mode."""
     max_cost: Annotated[float, Field(gt=0)] | None = None

@@ -70,6 +70,8 @@ async def _look_up(repository: FunctionRepository, path: str) -> FunctionDoc:
     """Raises `SettingsError` with the nearest names if there is no such function."""
     from ferrule.errors import SettingsError
 
+    if not path.strip():
+        raise SettingsError("--path names no function: write its whole path, such as numpy.mean")
     found = await repository.look_up(path)
     if found is None:
         near = repository.find_nearest(path)

@@ -52,6 +52,12 @@ def make_sources(data: Mapping[str, Path | str] | Iterable[Path | str]) -> tuple
         for name in data:
             _check_name(name)
         return tuple(DataSource(Path(path), name) for name, path in data.items())
+    data = list(data)
+    for path in data:
+        if not isinstance(path, str | Path):
+            raise DataError(
+                f"data holds {path!r:.100}, which is no file: give paths, as text or Path, or {{name: path}}"
+            )
     pairs = [(None, path) if isinstance(path, Path) else parse_data_argument(path) for path in data]
     return tuple(DataSource(path, name) for name, path in pairs)
 

@@ -54,6 +54,7 @@ def find_numbers(text: str, *, is_output: bool = False) -> list[FoundNumber]:
     In the output of a program, commas and spaces stand between numbers: there, "12,5" and "1 234 567" aren't one. In
     an answer, "12,5" is one unless a "12.5" stands elsewhere.
     """
+    text = text if text.isascii() else patterns.OTHER_DIGIT.sub(_write_ascii, text)
     decimal_comma = not is_output and re.search(r"[0-9]\.[0-9](?![0-9]{2}[.,][0-9])", text) is None
     if not is_output:
         text = patterns.SPACED.sub(lambda match: match[0].replace(" ", SPACES[0]), text)
@@ -77,6 +78,11 @@ def _limit_size(number: FoundNumber) -> FoundNumber:
     if (value, last_digit) == (number.value, number.last_digit) and last_digit >= _SMALLEST:
         return number
     return replace(number, value=value, last_digit=max(_SMALLEST, last_digit))
+
+
+def _write_ascii(match: re.Match[str]) -> str:
+    """A digit or a separator of another script in ASCII, in one character, so that offsets stay."""
+    return patterns.OTHER_SEPARATORS.get(match[0]) or str(unicodedata.decimal(match[0], match[0]))
 
 
 def _find_dates(text: str) -> Iterator[FoundNumber]:

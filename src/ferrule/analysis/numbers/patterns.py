@@ -7,6 +7,9 @@ import re
 MINUS = "-−–‑﹣－"
 SPACES = "\u00a0\u2009\u202f"
 """The spaces that stand within numbers; an ordinary space stands between two of them."""
+OTHER_SEPARATORS = {"．": ".", "，": ",", "％": "%", "٫": ".", "٬": ",", "٪": "%"}
+OTHER_DIGIT = re.compile(r"(?![0-9])\d|(?<=\d)[．，٫٬](?=\d)|(?<=\d)[％٪]")
+"""Decimal digits of other scripts, and the separators between them: full-width and Arabic ones."""
 SCALES = {
     **dict.fromkeys(("k", "K", "thousand"), 1e3),
     **dict.fromkeys(("M", "MM", "mn", "mln", "million"), 1e6),

@@ -157,6 +157,8 @@ class Analysis:
             return plan
         else:
             approved = await self._approve_plan(plan)
+        if not isinstance(approved, Plan | None):
+            raise SettingsError(f"approve_plan must return a Plan, or None to refuse it, not {approved!r:.100}")
         self._recording.keep_approved_plan(approved)
         if approved is None or approved == plan:
             return approved
