@@ -46,6 +46,7 @@ def test_labelled_answers(name: str) -> None:
         ("1\u2009234\u2009567", 1234567),
         ("1\u202f234", 1234),
         ("1 234 567", 1234567),
+        ("12 000", 12000),
         ("1.234.567", 1234567),
         ("1.234,56", 1234.56),
         ("12,34,567", 1234567),
@@ -83,6 +84,8 @@ def test_how_a_number_is_written(text: str, value: float) -> None:
         ("Q3", "ordinal"),
         ("2000 customers", "quantity"),
         ("n = 2000", "quantity"),
+        ("we sold 1950", "quantity"),
+        ("it opened in 1950", "year"),
     ],
 )
 def test_years_and_ordinals(text: str, role: str) -> None:

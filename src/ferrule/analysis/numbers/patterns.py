@@ -68,8 +68,9 @@ DECIMAL_COMMA = re.compile(rf"[0-9]{{1,3}}(?:[.'’ʼ{SPACES}][0-9]{{3}})+,[0-9]
 """Digits whose comma stands before decimals."""
 
 RATIO = re.compile(r":1(?!\.?[0-9:])")
-SPACED = re.compile(r"(?<![\d.,])[1-9][0-9]{0,2}(?: [0-9]{3}){2,}(?![.,]?[0-9])")
-"""Groups of three digits with ordinary spaces between them, of which two by themselves may be two numbers."""
+SPACED = re.compile(r"(?<![\d.,])[1-9][0-9]{0,2}(?:(?: [0-9]{3}){2,}| 0[0-9]{2})(?![.,]?[0-9])")
+"""Groups of three digits with ordinary spaces between them. Two by themselves may be two numbers, unless the second
+begins with a zero."""
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 DATE = re.compile(
@@ -86,7 +87,10 @@ YEAR = re.compile(
     r"(?<![\w.,/$€£'’])(?:FY[ -]?(?:[12][0-9]{3}|[0-9]{2})|(?P<decade>[12][0-9]{2}0)s"
     r"|(?P<year>1[5-9][0-9]{2}|2[01][0-9]{2}))(?:[/–-][0-9]{2})?(?![\w%]|[.,'’][0-9])"
 )
-NO_YEAR_BEFORE = re.compile(r"(?:[=<>≈~+×*]|\bn\s*[=:])\s*$|(?<![\w)])[-−]$")
+NO_YEAR_BEFORE = re.compile(
+    r"(?:[=<>≈~+×*]|\bn\s*[=:])\s*$|(?<![\w)])[-−]$"
+    r"|\b(?:sold|sells?|bought|shipped|counted|produced|delivered|received|processed|totall?ed|totals?|averaged)\s+$"
+)
 NO_YEAR_AFTER = re.compile(rf"[ {SPACES}-]?(?:{_LONG_SCALES}|{_PERCENT_WORDS}|[%€£$])")
 IN_YEAR = re.compile(r"\b(?:in|since|during|until|of|for|by)\s+$", re.IGNORECASE)
 COUNTED = re.compile(
