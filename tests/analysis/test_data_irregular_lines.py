@@ -77,6 +77,17 @@ CASES: dict[str, tuple[str, int, list[str], list[str]]] = {
         [f"column{place}" for place in range(5)],
         ["separated by colons", "it has no header: columns are named by their number"],
     ),
+    "guesses.csv": (
+        "day,code,big,ok,x,when\n01/02/24,1e5,123456789012345678901,yes,1e5,2024-01-02\n03/04/24,2E3,5,no,2.5,2024-01-03\n",
+        2,
+        ["day", "code", "big", "ok", "x", "when"],
+        [
+            "'day' is text: 2 values may be dates with years of two digits, in any order",
+            "'code' is text: 2 values such as 1e5, which may be codes",
+            "'big' is text: 1 value of more than 17 digits, which a number rounds",
+            "'ok' is text: 2 values may mean true or false, such as yes and no",
+        ],
+    ),
     "long_cell.csv": ("a,b\n1," + "x" * 3_000_000 + "\n", 1, ["a", "b"], []),
 }
 
@@ -95,6 +106,11 @@ def test_lines_of_other_lengths_are_kept_and_counted(tables: dict[str, Table], n
     _, rows, names, notes = CASES[name]
     table = tables[name]
     assert (table.rows, [column.name for column in table.columns], list(table.notes)) == (rows, names, notes)
+
+
+def test_values_that_a_type_would_change_stay_text(tables: dict[str, Table]) -> None:
+    types = {column.name: column.type for column in tables["guesses.csv"].columns}
+    assert types == {"day": "text", "code": "text", "big": "text", "ok": "text", "x": "number", "when": "timestamp"}
 
 
 def read_here(path: str) -> tuple[pd.DataFrame, list[str]]:

@@ -27,6 +27,19 @@ LINE = 32 << 20
 """Bytes of the longest line that duckdb is asked to read, where some are longer than its default of 2 MB."""
 MISSING = ("", "#N/A", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "<NA>", "#NA", "-nan", "-NaN")
 """The texts that mean a missing value, as for pandas."""
+_SHORT_YEAR = ("NOT regexp_matches({0}, '[0-9]{{4}}')", "false", "may be dates with years of two digits, in any order")
+_LONG = ("regexp_full_match(trim({0}), '[+-]?[0-9]{{18,}}')", "false", "of more than 17 digits, which a number rounds")
+CHANGING = {
+    "BOOLEAN": (("lower(trim({0})) NOT IN ('true', 'false')", "false", "may mean true or false, such as yes and no"),),
+    "DATE": (_SHORT_YEAR,),
+    "TIMESTAMP": (_SHORT_YEAR,),
+    "HUGEINT": (_LONG,),
+    "DOUBLE": (
+        _LONG,
+        ("regexp_full_match(trim({0}), '[0-9]+[eE][0-9]+')", "contains({0}, '.')", "such as 1e5, which may be codes"),
+    ),
+}
+"""Of types: which values they would change or guess, if no value is of the other form; and how a note says so."""
 
 csv.field_size_limit(1 << 30)
 
@@ -67,13 +80,37 @@ def make_csv_query(
     options += [f"header={str(lines.has_header).lower()}", "skip=0", "strict_mode=true"]
     options += [f"max_line_size={LINE}", f"buffer_size={LINE}"] if regular else ["buffer_size=8000000"]
     options += [f"nullstr=[{', '.join(map(quote_text, MISSING))}]", f"names=[{', '.join(map(quote_text, names))}]"]
-    base = f"read_csv({quote_text(path)}, {', '.join(options)}"
-    columns = connection.execute(f"DESCRIBE SELECT * FROM {base})").fetchall()
-    texts = [row[0] for row in columns if row[1] == "VARCHAR"]
+    base = f"read_csv({quote_text(path)}, {', '.join(options)}{', sample_size=-1' if whole else ''}"
+    columns = [(row[0], row[1]) for row in connection.execute(f"DESCRIBE SELECT * FROM {base})").fetchall()]
+    kept, more = keep_texts(connection, base, columns)
+    if kept:
+        types = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in kept)
+        base += f", types={{{types}}}"
+        notes += more
+    texts = [name for name, kind in columns if kind == "VARCHAR"]
     if lines.delimiter != "," and _has_decimal_commas(connection, base, texts):
         base += ", decimal_separator=','"
         notes.append("numbers with a decimal comma")
-    return f"SELECT * FROM {base}{', sample_size=-1' if whole else ''})", notes
+    return f"SELECT * FROM {base})", notes
+
+
+def keep_texts(
+    connection: duckdb.DuckDBPyConnection, base: str, columns: Sequence[tuple[str, str]]
+) -> tuple[list[str], list[str]]:
+    """Return the columns that stay text, since a type would change a value or guess what it means; and notes."""
+    checks = [(name, *check) for name, kind in columns for check in CHANGING.get(kind.partition(" ")[0], ())]
+    if not checks:
+        return [], []
+    parts = []
+    for name, condition, unless, _ in checks:
+        column = '"' + name.replace('"', '""') + '"'
+        parts.append(
+            f"count(*) FILTER ({condition.format(column)}) * (count(*) FILTER ({unless.format(column)}) = 0)::INT"
+        )
+    counts = connection.execute(f"SELECT {', '.join(parts)} FROM {base}, all_varchar=true)").fetchone() or ()
+    found = [(name, count, why) for (name, _, _, why), count in zip(checks, counts, strict=True) if count]
+    notes = [f"{name!r} is text: {count:,} {'value' if count == 1 else 'values'} {why}" for name, count, why in found]
+    return list(dict.fromkeys(name for name, _, _ in found)), notes
 
 
 def _has_decimal_commas(connection: duckdb.DuckDBPyConnection, base: str, names: Sequence[str]) -> bool:
