@@ -25,13 +25,14 @@ class BlobStore:
 
     A folder's files are written to a temporary name first, so that a reader never sees an incomplete one. A store may
     be used by several threads, and a folder by several processes: pickled, a store in memory is copied, one in a folder
-    is shared.
+    is shared. A private folder is one that nobody else can open.
     """
 
-    __slots__ = ("_folder", "_held", "_limit", "_size")
+    __slots__ = ("_folder", "_held", "_is_private", "_limit", "_size")
 
-    def __init__(self, folder: Path | None = None, limit: int = 64 * 1024 * 1024) -> None:
+    def __init__(self, folder: Path | None = None, limit: int = 64 * 1024 * 1024, *, is_private: bool = False) -> None:
         self._folder = folder
+        self._is_private = is_private
         self._limit = limit
         self._held: dict[str, bytes] = {}
         self._size = 0
@@ -40,7 +41,7 @@ class BlobStore:
         """Store `data`; returns its name."""
         name = hash_blob(data)
         if self._folder is not None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(0o700 if self._is_private else 0o777, parents=True, exist_ok=True)
             path = self._folder / name
             if not path.exists():
                 partial = path.with_suffix(f".{os.getpid()}-{get_ident()}.partial")

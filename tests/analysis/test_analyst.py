@@ -260,7 +260,7 @@ async def test_no_answer_is_made_up_where_no_task_has_a_result() -> None:
 async def test_the_limit_of_calls_leaves_a_partial_answer() -> None:
     model = StagedModel(WHOLE)
     result = await run_analysis(QUESTION, model=model, settings=AnalysisSettings(max_calls=5))
-    assert result.stopped == "the limit of 5 requests to models was reached"
+    assert result.stopped == "the limit of 5 requests to models was reached; the last 2 are kept for the answer"
     assert len(model.seen) == 5
     assert [task.status for task in result.tasks] == ["done", "failed"]
     assert result.answer == "Plan B, by 12."

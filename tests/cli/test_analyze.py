@@ -34,6 +34,16 @@ OWN = ("--model", "ollama:m")
         (["Why?"], ["the embedded model can't plan an analysis", "--model"]),
         (["Why?", *OWN, "--data", "missing.csv"], ["missing.csv doesn't exist"]),
         (["Why?", *OWN, "--data", "."], ["is a folder"]),
+        (["Why?", "--data", "missing.csv"], ["missing.csv doesn't exist"]),
+        (["Why?", *OWN, "--data", "1x=a.csv"], ["'1x' can't be the name of a table; it begins with a digit"]),
+        (["Why?", *OWN, "--data", "class=a.csv"], ["'class' can't be the name of a table: it is a word of Python"]),
+        (["Why?", *OWN, "--data", "https://x.org/a.csv"], ["only files are read: download it"]),
+        (["Why?", "orders.csv"], ["unexpected argument: orders.csv; data are given as --data orders.csv"]),
+        (["Why?", *OWN, "--data", "orders.csv", "--report", "./orders.csv"], ["a file of --data", "overwritten"]),
+        (["Why?", *OWN, "--data", "orders.csv", "--record", "orders.csv"], ["a file of --data"]),
+        (["Why?", *OWN, "--report", "a.html", "--notebook", "a.html"], ["the file of --report"]),
+        (["--replay", str(SALES), "--report", str(SALES)], ["the recording of --replay", "overwritten"]),
+        (["--replay", str(SALES), "--report", "."], ["it is a folder"]),
         (["Why?", *OWN, "--set", "concurency=3"], ["unknown setting 'concurency'; the nearest: concurrency"]),
         (["Why?", *OWN, "--mode", "fast"], ["mode: ", "'quick'", "'fast'"]),
         (["Why?", *OWN, "--max-cost", "1"], ["price of ollama:m isn't known"]),
@@ -47,6 +57,7 @@ OWN = ("--model", "ollama:m")
     ],
 )
 def test_wrong_input_is_one_line(arguments: list[str], words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("region,orders\nNorth,12\n")
     done = ferrule("analyze", *arguments, folder=tmp_path, XDG_DATA_HOME=str(tmp_path / "data"))
     assert_refused(done, *words)
 
@@ -61,6 +72,7 @@ def test_a_replay_as_json_has_everything_and_shows_nothing_else(tmp_path: Path) 
     done = ferrule("analyze", "--replay", SALES, "--json", "--report", "out.html", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
+    assert sorted(task["id"] for task in found["tasks"]) == ["t1", "t2", "t3", "t4"]
     assert found["focused_answer"]["answer_value"] == "West"
     assert found["stopped"] is None
     assert {link["source"] for link in found["numbers"] if link["kind"] == "computed"} == {"t1", "t2"}

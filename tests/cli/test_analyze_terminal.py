@@ -90,18 +90,18 @@ def test_the_tree_shows_what_runs_what_waits_and_what_failed(tmp_path: Path) -> 
 
     staged = StagedServer({**ANSWERS, "logic_kernel": reason}, held=("complexity", "knowledge_retriever"))
     with asked(tmp_path, staged) as screen:
-        screen.wait_for("analysis  complexity")
+        screen.wait_for("analysis  assessing the question")
         staged.release("complexity")
         shown = screen.wait_for("▸ t1 logic_kernel", "· t2 knowledge_retriever")
         assert "Is 12 enough?" in find_line(shown, "▸ t1")
-        assert find_line(shown, "· t2").rstrip().endswith("What is a truck?  after t1")
+        assert find_line(shown, "· t2").rstrip().endswith("after t1  What is a truck?")
         assert "2 requests, 50 tokens" in find_line(shown, "analysis")
         staged.release("first attempt")
         shown = screen.wait_for("1 retry")
         assert "▸ t1" in find_line(shown, "1 retry")
         staged.release("second attempt")
         shown = screen.wait_for("✓ t1", "▸ t2")
-        assert re.search(r"✓ t1 logic_kernel  Is 12 enough\?  \d+\.\d s, 1 retry", shown)
+        assert re.search(r"✓ t1 logic_kernel  \d+\.\d s, 1 retry  Is 12 enough\?", shown)
         staged.release("knowledge_retriever")
         assert screen.wait_for_end() == 0
         assert "It is enough." in screen.text
@@ -126,8 +126,8 @@ def test_a_plan_is_edited_until_it_can_run_and_then_approved(tmp_path: Path) -> 
         ('"logic_kernel"', '"logic_colonel"'),
         ('"Is 12 enough?"', '"Is 12 enough'),
         (
-            '"logic_kernel"\nneeds = []\nquery = "Is 12',
-            '"knowledge_retriever"\nneeds = []\nquery = "What is 12',
+            '"logic_colonel"\nneeds = []\nquery = "Is 12 enough',
+            '"knowledge_retriever"\nneeds = []\nquery = "What is 12 enough?"',
         ),
     ]
     (tmp_path / "edit.py").write_text(EDITOR.format(edits=edits))
@@ -142,7 +142,7 @@ def test_a_plan_is_edited_until_it_can_run_and_then_approved(tmp_path: Path) -> 
         assert "logic_colonel" in screen.wait_for("the plan can't run:")
         screen.wait_for("Run this plan?", count=2)
         screen.type("edit", ENTER)
-        screen.wait_for("the plan isn't TOML:", "nothing was changed")
+        screen.wait_for("the plan isn't TOML:", "goes on with your text")
         screen.wait_for("Run this plan?", count=3)
         screen.type("e", ENTER)
         screen.wait_for("t1 knowledge_retriever  What is 12 enough?")
@@ -164,7 +164,7 @@ def test_a_plan_that_is_refused_runs_nothing(tmp_path: Path) -> None:
         screen.wait_for("Run this plan?", count=2)
         screen.type("n", ENTER)
         assert screen.wait_for_end() == 1
-        assert "partial: the plan was not approved" in screen.text
+        assert "There is no answer: the plan was not approved." in screen.text
     assert staged.stages == ["complexity", "candidates"]
 
 
@@ -201,8 +201,8 @@ def test_what_leaves_the_machine_is_shown_on_a_terminal_above_the_tree(tmp_path:
     write_data(tmp_path)
     staged = StagedServer(ANSWERS, held=("complexity",))
     with asked(tmp_path, staged, "--data", "s.csv", "--share", "schema") as screen:
-        shown = screen.wait_for("what leaves this machine for openai:m", "analysis  complexity")
-        assert shown.index("what leaves") < shown.index("region") < shown.index("analysis  complexity")
+        shown = screen.wait_for("what leaves this machine for openai:m", "analysis  assessing the question")
+        assert shown.index("what leaves") < shown.index("region") < shown.index("analysis  assessing the question")
         assert "North" not in shown
         staged.release("complexity")
         assert screen.wait_for_end() == 0

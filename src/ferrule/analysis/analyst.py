@@ -34,7 +34,7 @@ from ferrule.analysis.recording.opening import (
 from ferrule.analysis.result import AnalysisResult
 from ferrule.analysis.running.analysis import CANCELLED, RUNNING, Analysis, ApprovePlan, SharedData
 from ferrule.analysis.settings import AnalysisSettings
-from ferrule.errors import SettingsError
+from ferrule.errors import FerruleError, SettingsError
 from ferrule.models.naming import get_model
 from ferrule.models.protocol import Model
 from ferrule.tools.registry import ToolLike
@@ -142,6 +142,11 @@ class AnalysisStream:
         """Wait for the end; returns the result. Raises what `run_analysis` raises."""
         await asyncio.shield(self._get_work())
         return self.result
+
+    @property
+    def error(self) -> FerruleError | None:
+        """The error that made the result partial, if one did."""
+        return None if self._analysis is None else self._analysis.error
 
     def check_plan(self, plan: Plan) -> list[str]:
         """What is wrong with a plan, a sentence each, for `approve_plan`: with its tools too, and earlier results."""

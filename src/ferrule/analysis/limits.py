@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from ferrule.errors import FerruleError, SettingsError
+from ferrule._util.pluralize import pluralize
+from ferrule.errors import FerruleError, SettingsError, choose_advice
 from ferrule.events import NO_USAGE, Usage
-from ferrule.models.prices import find_price
+from ferrule.models.prices import VARIABLE, find_price
 
 LAST_STAGES = ("synthesis", "focused_answer")
 """The stages that write the answer. The last requests and a tenth of the time are kept for them."""
@@ -21,6 +22,11 @@ class LimitReached(FerruleError):  # noqa: N818 - a state
     def __init__(self, limit: str, message: str) -> None:
         super().__init__(message)
         self.limit = limit
+
+
+def _describe_limit(calls: int, kept: int) -> str:
+    keeps = f"; the last {kept} are kept for the answer" if kept else ""
+    return f"the limit of {pluralize(calls, 'request')} to models was reached{keeps}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +66,13 @@ class AnalysisLimits:
         """Raise `SettingsError` if the cost is limited and the price of one of the models isn't known."""
         for name in models:
             if self.cost is not None and find_price(name) is None:
-                raise SettingsError(
-                    f"max_cost can't be kept: the price of {name} isn't known; set it with "
-                    f"configure_prices({{{name!r}: {{'input': 1.0, 'output': 4.0}}}}) of ferrule.models.prices, in "
-                    "dollars for a million tokens, or give max_calls instead"
+                advice = choose_advice(
+                    f"set it with configure_prices({{{name!r}: {{'input': 1.0, 'output': 4.0}}}}) of "
+                    "ferrule.models.prices, in dollars for a million tokens, or give max_calls instead",
+                    f'write {{"{name}": {{"input": 1.0, "output": 4.0}}}}, in dollars for a million tokens, to a JSON '
+                    f"file that {VARIABLE} names, or give --max-calls instead",
                 )
+                raise SettingsError(f"max_cost can't be kept: the price of {name} isn't known; {advice}")
 
     def count_request(self, task: str, stage: str) -> None:
         """Count one more request. Raises `LimitReached` if it isn't allowed."""
@@ -74,8 +82,10 @@ class AnalysisLimits:
     def check(self, stage: str = "") -> None:
         """Raise `LimitReached` if this stage may ask no more. The last requests are kept for the answer."""
         spent, kept = self._total, 0 if stage in LAST_STAGES else len(LAST_STAGES)
-        if self.calls is not None and spent.calls >= self.calls - (kept if self.calls > 2 * kept else 0):
-            raise LimitReached("calls", f"the limit of {self.calls} requests to models was reached")
+        if self.calls is not None:
+            kept = kept if self.calls > 2 * kept else 0
+            if spent.calls >= self.calls - kept:
+                raise LimitReached("calls", _describe_limit(self.calls, kept))
         if self.cost is not None and (spent.cost or 0.0) >= self.cost:
             raise LimitReached("cost", f"the limit of ${self.cost:g} was reached")
         left = self.find_seconds_left(stage)

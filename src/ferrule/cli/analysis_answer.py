@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import repeat
@@ -15,18 +16,26 @@ from ferrule._util.word_folding import fold_words
 if TYPE_CHECKING:
     from ferrule.analysis.numbers.matching import NumberLink
     from ferrule.analysis.recording import Recording
+    from ferrule.analysis.recording.differences import RunDifference
     from ferrule.analysis.result import AnalysisResult
 
 _WIDTH = 110
 """Columns of the answer where there is no terminal."""
+_MARK = re.compile(r" \[(?:t\d+(?:, stated)?|question|data|not computed)\]")
+_NO_BREAK = "\ue000"
+"""Stands for a space that a line isn't broken at, while it is folded; from the private use area."""
+_MOST_PLACES = 3
+"""How often a difference is listed that many values have, as of rows that were added."""
 _INNER_FIELDS = ("kept",)
 """Fields of a task that hold what later tasks compute with, and no person reads."""
 
 
 def print_answer(result: AnalysisResult) -> None:
     """Print the answer, the key findings and the focused answer on stdout, and what the marks mean."""
-    marked, is_colored = _Marker(result), sys.stdout.isatty()
-    lines = [*marked.mark(result.answer, result.numbers).splitlines()]
+    marked = _Marker(result)
+    has_account = all(entry.stage_type != "synthesis" for entry in result.output_entries)
+    # An account quotes whole results: each number of it is that of the task that it stands under.
+    lines = [*marked.mark(result.answer, () if has_account else result.numbers).splitlines()]
     if result.key_findings:
         links = result.finding_numbers or repeat(())
         findings = (marked.mark(*pair) for pair in zip(result.key_findings, links, strict=False))
@@ -35,15 +44,31 @@ def print_answer(result: AnalysisResult) -> None:
         focused = result.focused_answer
         lines += ["", f"Answer: {marked.mark(focused.formatted_answer, focused.numbers)}"]
         lines += [f"not computed: {escape_line(problem)}" for problem in focused.not_computed]
-    legend = list(marked.list_tasks())
-    if legend:
-        lines += ["", *legend]
-    if result.stopped is not None:
+    for more in (list(_describe_failures(result, has_account=has_account)), list(marked.list_tasks())):
+        lines += ["", *more] if more else []
+    if result.stopped is not None and result.answer != f"There is no answer: {result.stopped}.":
         lines += ["", f"partial: {escape_line(result.stopped)}"]
-    if is_colored:
+    if sys.stdout.isatty():
         _print_styled(lines)
     else:
-        print("\n".join(piece.rstrip() for line in lines for piece in fold_words(line, _WIDTH)))
+        print("\n".join(piece.rstrip() for line in lines for piece in _fold(line, _WIDTH)))
+
+
+def _describe_failures(result: AnalysisResult, *, has_account: bool) -> Iterator[str]:
+    """A line for each task without a result, unless the account lists them, and for each check that is false."""
+    for task in result.tasks:
+        if task.status != "done" and not has_account:
+            yield f"Without a result: {escape_line(task.id)}: {escape_line(task.error or task.status)}"
+        for check in task.checks:
+            if check.passed is False:
+                detail = f" ({escape_line(check.detail)})" if check.detail else ""
+                yield f"A check of {escape_line(task.id)} failed: {escape_line(check.description)}{detail}"
+
+
+def _fold(line: str, width: int) -> list[str]:
+    """Fold a line between words, never inside a mark or before one."""
+    kept = _MARK.sub(lambda found: found[0].replace(" ", _NO_BREAK), line)
+    return [piece.replace(_NO_BREAK, " ") for piece in fold_words(kept, width)]
 
 
 class _Marker:
@@ -88,11 +113,12 @@ def _print_styled(lines: Iterable[str]) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
-    for line in lines:
-        text = Text(line)
+    for piece in (piece for line in lines for piece in _fold(line, console.width)):
+        text = Text(piece.rstrip())
         text.highlight_regex(r"\[(?:t\d+|question|data)\]", "green")
         text.highlight_regex(r"\[t\d+, stated\]", "yellow")
-        text.highlight_regex(r"\[not computed\]|^(?:partial|not computed):", "red")
+        text.highlight_regex(r"\[not computed\]|^(?:partial|not computed|Without a result):", "red")
+        text.highlight_regex(r"^A check of t\d+ failed:", "red")
         text.highlight_regex(r"^Answer: .*", "bold")
         console.print(text)
 
@@ -100,18 +126,31 @@ def _print_styled(lines: Iterable[str]) -> None:
 def describe_comparison(recording: Recording) -> Iterator[str]:
     """What differs from the recording that an analysis began with, line by line."""
     if recording.changes:
-        yield f"{pluralize(len(recording.changes), 'request')} would be asked anew, not being as recorded:"
+        yield f"{pluralize(len(recording.changes), 'request')} not as recorded; a model would be asked anew:"
         yield from (f"  {change}" for change in recording.changes)
     if recording.differences:
-        yield f"{pluralize(len(recording.differences), 'value')} differ from the recorded ones:"
-        yield from (f"  {difference}" for difference in recording.differences)
+        yield f"{pluralize(len(recording.differences), 'value')} not as recorded:"
+        yield from _group_differences(recording.differences)
     elif recording.compared:
         yield f"{pluralize(recording.compared, 'run')} computed again: every value is as recorded"
+
+
+def _group_differences(differences: Iterable[RunDifference]) -> Iterator[str]:
+    """The differences, first those that few values have; the same one of many values is one line."""
+    groups: dict[tuple[str, str], list[RunDifference]] = {}
+    for one in differences:
+        groups.setdefault((one.recorded, one.computed), []).append(one)
+    for group in sorted(groups.values(), key=lambda group: len(group) > _MOST_PLACES):
+        if len(group) > _MOST_PLACES:
+            yield f"  {group[0]} (and the same of {len(group) - 1} more)"
+        else:
+            yield from (f"  {one}" for one in group)
 
 
 def describe_result(result: AnalysisResult, recording: Recording) -> dict[str, Any]:
     """All of a result as JSON data; figures by their hashes, which the recording keeps them by."""
     found: dict[str, Any] = _describe(result)
+    found["tasks"] = _describe(result.tasks)
     found["recording"] = str(recording.path) if recording.path is not None else None
     found["changed_requests"] = [str(change) for change in recording.changes]
     found["differences"] = _describe(recording.differences)

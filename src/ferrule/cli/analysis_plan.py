@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import tomllib
 from collections.abc import Callable
@@ -29,36 +30,51 @@ async def ask_about_plan(plan: Plan, check: Callable[[Plan], list[str]]) -> Plan
 
     if not is_interactive():
         raise SettingsError("--plan asks before the plan runs, and nobody can be asked here; leave it out")
+    draft = write_plan(plan)
     while True:
         print("\n".join(describe_plan(plan)), file=sys.stderr)
         print(_QUESTION, end="", file=sys.stderr, flush=True)
-        line = sys.stdin.readline()
+        line = await _read_line()
         answer = line.strip().casefold()
         if answer in ("y", "yes"):
             return plan
         if not line or answer in ("n", "no"):
             return None
         if answer in ("e", "edit"):
-            plan = await _edit_plan(plan, check)
+            draft, edited = await _edit_plan(draft, check)
+            plan = edited or plan
             if not plan.tasks:
                 return None
 
 
-async def _edit_plan(plan: Plan, check: Callable[[Plan], list[str]]) -> Plan:
-    """Let a person edit a plan; what is wrong with it is said, and the plan as it was is given back."""
+async def _read_line() -> str:
+    """Read a line of stdin, in a thread that Ctrl-C ends too."""
+    from ferrule.session.approvals import AnswerInput
+
+    lines = AnswerInput()
+    try:
+        return await asyncio.to_thread(lines.readline)
+    except asyncio.CancelledError:
+        lines.withdraw()
+        raise
+
+
+async def _edit_plan(draft: str, check: Callable[[Plan], list[str]]) -> tuple[str, Plan | None]:
+    """Let a person edit a plan; returns the text, and the plan unless it can't run, which is said with the reason."""
     from ferrule.execution.terminal_programs import edit_text, find_editor
     from ferrule.session.terminal_output import print_notice
 
     try:
-        edited = parse_plan(await edit_text(find_editor(), write_plan(plan), "plan.toml"))
+        draft = await edit_text(find_editor(), draft, "plan.toml")
+        edited = parse_plan(draft)
     except SettingsError as error:
         print_notice(str(error))
-        return plan
+        return draft, None
     problems = check(edited) if edited.tasks else []
     if problems:
-        print_notice(f"the plan can't run: {' '.join(problems)}")
-        return plan
-    return edited
+        print_notice(f"the plan can't run: {' '.join(problems)} Your text is kept: [e]dit goes on with it.")
+        return draft, None
+    return draft, edited
 
 
 def write_plan(plan: Plan) -> str:
@@ -84,9 +100,11 @@ def parse_plan(text: str) -> Plan:
         data: dict[str, Any] = tomllib.loads(text)
         return Plan.model_validate(data)
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"the plan isn't TOML: {error}; nothing was changed") from error
+        raise SettingsError(f"the plan isn't TOML: {error}; [e]dit goes on with your text") from error
     except ValidationError as error:
-        raise SettingsError(f"the plan can't be read: {describe_invalid_fields(error)}; nothing was changed") from error
+        raise SettingsError(
+            f"the plan can't be read: {describe_invalid_fields(error)}; [e]dit goes on with it"
+        ) from error
 
 
 def _quote(text: str) -> str:

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 _SHOWN = 100
 _MARKS = {"done": "✓", "failed": "✗", "skipped": "–", "cancelled": "–"}
+_STAGES = {
+    "complexity": "assessing the question",
+    "candidates": "making plans",
+    "evaluation": "comparing plans",
+    "iteration": "deciding whether to go on",
+    "synthesis": "writing the answer",
+    "focused_answer": "giving the answer as one value",
+}
+"""What the stages of the whole analysis do."""
 _STYLES = {"done": "green", "failed": "red", "skipped": "dim", "cancelled": "dim"}
 
 
@@ -38,10 +47,18 @@ class AnalysisProgress(Protocol):
 
 
 class NoProgress:
-    """Shows nothing: the output is JSON."""
+    """Shows nothing but what leaves the machine: the output is JSON."""
+
+    def __init__(self, receiver: str | None) -> None:
+        self._receiver = receiver
 
     def show(self, event: AnalysisEvent) -> None:
-        """Ignore the event."""
+        """Print what a receiver gets of the data; nothing else."""
+        from ferrule.analysis.events import DataShared
+
+        if isinstance(event, DataShared):
+            for line in describe_event(event, self._receiver):
+                print(line, file=sys.stderr, flush=True)
 
     def paused(self) -> AbstractContextManager[None]:
         """Nothing is shown anyway."""
@@ -76,7 +93,7 @@ class ProgressTree:
         self._ended: dict[str, TaskExecution] = {}
         self._running: dict[str, str] = {}
         self._retries: dict[str, int] = {}
-        self._stage = ""
+        self._stage = "reading the data"
         self._usage = [0, 0]
         self.live = Live(self._draw(), console=console, refresh_per_second=8, transient=True)
 
@@ -128,7 +145,7 @@ class ProgressTree:
 
         calls, tokens = self._usage
         asked = f"  {pluralize(calls, 'request')}, {tokens:,} tokens" if calls else ""
-        doing = "" if self._running else self._stage.replace("_", " ")
+        doing = "" if self._running else _name_stage(self._stage)
         tree = Tree(Text.assemble("analysis", (f"  {doing}" if doing else "", "cyan"), (asked, "dim")))
         for task in self._tasks.values():
             tree.add(self._draw_task(task))
@@ -139,8 +156,8 @@ class ProgressTree:
 
         ended, stage = self._ended.get(task.id), self._running.get(task.id)
         retries = self._retries.get(task.id, 0)
-        mark = _MARKS[ended.status] if ended is not None else "▸" if stage is not None else "·"
-        style = _STYLES[ended.status] if ended is not None else "cyan" if stage is not None else "dim"
+        mark = _choose_mark(ended) if ended is not None else "▸" if stage is not None else "·"
+        style = _style(ended) if ended is not None else "cyan" if stage is not None else "dim"
         state = stage.replace("_", " ") if stage else ""
         if ended is not None:
             state = f"{ended.ended - ended.started:.1f} s"
@@ -148,19 +165,19 @@ class ProgressTree:
         notes += [f"after {', '.join(task.needs)}" if task.needs and ended is None and stage is None else ""]
         shown = ", ".join(filter(None, notes))
         return Text.assemble(
-            (f"{mark} {escape_line(task.id)} ", style), f"{escape_line(task.tool)}  {_shorten(task.query)}",
-            (f"  {shown}" if shown else "", "dim"), overflow="ellipsis", no_wrap=True,
+            (f"{mark} {escape_line(task.id)} ", style), f"{escape_line(task.tool)}  ",
+            (f"{shown}  " if shown else "", "dim"), _shorten(task.query), overflow="ellipsis", no_wrap=True,
         )  # fmt: skip
 
 
 @contextmanager
 def open_progress(as_json: bool, receiver: str | None = None) -> Iterator[AnalysisProgress]:
-    """Open what shows the progress; nothing does beside JSON. The tree is gone after the block.
+    """Open what shows the progress; little does beside JSON. The tree is gone after the block.
 
     `receiver` is who gets what models are shown of the data, which is then shown first; None if nobody else does.
     """
     if as_json:
-        yield NoProgress()
+        yield NoProgress(receiver)
     elif not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", ""):
         yield ProgressLines(receiver)
     else:
@@ -201,9 +218,32 @@ def describe_plan(plan: Plan, number: int = 0) -> list[str]:
     return lines
 
 
+def _name_stage(stage: str) -> str:
+    """What a stage of the whole analysis does, in words."""
+    name = stage.rstrip("0123456789").rstrip("_")
+    return _STAGES.get(name, stage.replace("_", " "))
+
+
+def _style(task: TaskExecution) -> str:
+    return "yellow" if task.status == "done" and has_failed_check(task) else _STYLES[task.status]
+
+
+def _choose_mark(task: TaskExecution) -> str:
+    """The mark of a task that ended; a result with a failed check isn't marked as good."""
+    return "!" if task.status == "done" and has_failed_check(task) else _MARKS[task.status]
+
+
+def has_failed_check(task: TaskExecution) -> bool:
+    """Whether a check of the result is false."""
+    return any(check.passed is False for check in task.checks)
+
+
 def _describe_execution(task: TaskExecution) -> str:
     """One line: how a task ended."""
-    line = f"{_MARKS[task.status]} {escape_line(task.id)} {escape_line(task.tool)}"
+    line = f"{_choose_mark(task)} {escape_line(task.id)} {escape_line(task.tool)}"
+    if task.status == "done" and has_failed_check(task):
+        failed = [check.description for check in task.checks if check.passed is False]
+        line += f"  {pluralize(len(failed), 'check')} failed: {_shorten('; '.join(failed), 2 * _SHOWN)}"
     reason = f": {_shorten(task.error, 2 * _SHOWN)}" if task.error else ""
     return line if task.status == "done" else f"{line}  {task.status}{reason}"
 

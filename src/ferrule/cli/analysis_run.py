@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ferrule.cli.errors import require_extra
+from ferrule.cli.errors import PROVIDER_FAILED, require_extra
 from ferrule.cli.options import APPROVAL_HINT
 from ferrule.cli.session_options import SessionOptions, make_pipeline
-from ferrule.errors import SettingsError
+from ferrule.errors import FerruleError, ProviderError, SettingsError
 from ferrule.execution.approver import confirms_edits
 from ferrule.session.approvals import Permissions, open_permissions
 from ferrule.session.terminal_output import print_notice
@@ -70,17 +70,25 @@ class AnalysisOrder:
 class _Outcome:
     result: AnalysisResult
     was_interrupted: bool = False
+    error: FerruleError | None = None
+    """What made the result partial, if it was an error."""
 
 
 def analyze_and_show(order: AnalysisOrder) -> int:
     """Run an analysis and print its result; returns the exit status. Raises `FerruleError` and `OSError`."""
+    from ferrule.cli.analysis_checks import check_order
+
     files = order.files
+    check_order(order)
     with closing(_open_recording(files, _choose_path(order))) as recording:
         outcome = _run(order, recording)
         _show(order, outcome.result, recording)
         _write_files(files, outcome.result)
     if outcome.was_interrupted:
         return _INTERRUPTED
+    is_without_result = not any(task.status == "done" for task in outcome.result.tasks)
+    if isinstance(outcome.error, ProviderError) and is_without_result:
+        return PROVIDER_FAILED
     return 1 if outcome.result.stopped is not None or recording.differences else 0
 
 
@@ -163,7 +171,7 @@ async def _stream(
             if task is not None:
                 task.uncancel()
             outcome = _Outcome(analysis.result, was_interrupted=True)
-    return outcome or _Outcome(analysis.result)
+    return outcome or _Outcome(analysis.result, error=analysis.error)
 
 
 def _collect_tools(options: SessionOptions) -> tuple[list[ToolLike], list[str]]:

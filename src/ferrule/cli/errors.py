@@ -133,6 +133,9 @@ def describe_usage_error(error: Exception) -> str | None:
         text, near = f"unknown option {usage.option_name}", next(iter(usage.possibilities or ()), "")
     else:
         text, _, near = usage.format_message().rstrip(".?").partition(". Did you mean ")
+        is_analysis = getattr(getattr(usage, "ctx", None), "info_name", "") == "analyze"
+        if is_analysis and (found := _EXTRA_ARGUMENTS.search(text)) and Path(found[1]).is_file():
+            return f"unexpected argument: {found[1]}; data are given as --data {found[1]}"
         text = _EXTRA_ARGUMENTS.sub(r"unexpected argument: \1 (put a text of several words in quotes)", text)
     context = getattr(usage, "ctx", None)
     advice = f"; did you mean {near.replace(chr(39), '')}?" if near else ""

@@ -35,6 +35,8 @@ def parse_data_argument(text: str) -> tuple[str | None, Path]:
     """
     if not text.strip():
         raise DataError("the data has no file name: give a file, as in --data sales.csv or --data q3=sales.csv")
+    if re.match(r"(?:\w+=)?\w+://", text):
+        raise DataError(f"{text} is an address, and only files are read: download it, and name the file")
     name, equals, path = text.partition("=")
     if not equals or _is_file(text) or "/" in name or "." in name:
         return None, Path(text)
@@ -97,9 +99,15 @@ def make_identifier(text: str) -> str:
 
 
 def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or len(name) > 60:
+    if not isinstance(name, str) or not name.isidentifier() or len(name) > 60:
+        starts = "; it begins with a digit" if isinstance(name, str) and name[:1].isdigit() else ""
         raise DataError(
-            f"{name!r} can't be the name of a table: use at most 60 letters, digits and underscores, as in q3=sales.csv"
+            f"{name!r} can't be the name of a table{starts}: use at most 60 letters, digits and underscores, not a "
+            "digit first, as in q3=sales.csv"
+        )
+    if keyword.iskeyword(name):
+        raise DataError(
+            f"{name!r} can't be the name of a table: it is a word of Python; use another, as in q3=sales.csv"
         )
 
 

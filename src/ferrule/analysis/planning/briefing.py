@@ -53,8 +53,11 @@ def _describe(execution: TaskExecution) -> str:
     head = f"{execution.id} ({execution.tool}): {execution.task_query}"
     if execution.status != "done":
         return f"{head}\nNo result: {execution.error}"
-    checks = [f"Check {one.status}: {one.description}" for one in execution.checks]
-    return "\n".join([head, "Result:", shorten(execution.result), *checks])
+    shown = shorten(execution.result)
+    # The result lists its checks, unless they are in a middle that was left out.
+    checks = [(one.status, one.description) for one in execution.checks]
+    missing = [f"Check {status}: {what}" for status, what in checks if f"{status}: {what}" not in shown]
+    return "\n".join([head, "Result:", shown, *missing])
 
 
 def shorten(text: str, most: int = MOST_SHOWN) -> str:

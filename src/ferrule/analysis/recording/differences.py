@@ -14,7 +14,7 @@ from ferrule.models.recording.request import Request
 
 _TOLERANCE = 1e-9
 """Relative difference of two numbers that count as equal: another processor adds in another order."""
-_MOST = 20
+_MOST = 200
 _SHOWN = 60
 
 

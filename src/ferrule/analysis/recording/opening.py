@@ -143,11 +143,11 @@ def take_data(recording: Recording) -> tuple[tuple[Table, ...], str, dict[str, s
 
 
 def _read_table(row: dict[str, Any], folder: Path) -> Table:
-    """A recorded table, whose file is named as it was given: from the working folder, or with its whole path."""
+    """A recorded table, whose file is named from the working folder if it was given so, else from the recording."""
     from ferrule.analysis.data.table import Table
 
     table = Table.model_validate({name: value for name, value in row.items() if name != _IS_ABSOLUTE})
     path = folder / table.path
-    if _IS_ABSOLUTE in row:
-        path = Path(os.path.abspath(path) if row[_IS_ABSOLUTE] else os.path.relpath(path))  # noqa: PTH100 - no links
+    if not row.get(_IS_ABSOLUTE, True):
+        path = Path(os.path.relpath(path))
     return table.model_copy(update={"path": path})

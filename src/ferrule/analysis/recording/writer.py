@@ -48,7 +48,7 @@ class RecordingWriter:
         if path.exists():
             raise SettingsError(f"{path} exists already; name another file to record the analysis in, or delete it")
         self.path = path
-        self.blobs = BlobStore(find_blob_folder(path))
+        self.blobs = BlobStore(find_blob_folder(path), is_private=True)
         self.has_scrubbed = False
         self._secrets = SecretFinder({})
         self._lines: list[tuple[_Rank, bytes]] = []

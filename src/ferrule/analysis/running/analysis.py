@@ -6,6 +6,7 @@ Whatever ends it, the result is valid, and says why it is partial.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -42,6 +43,7 @@ from ferrule.tools.registry import ToolLike
 if TYPE_CHECKING:
     from ferrule.analysis.data.table import Table
 
+logger = logging.getLogger(__name__)
 ApprovePlan: TypeAlias = Callable[[Plan], Awaitable[Plan | None]]
 
 RUNNING = "the analysis is still running"
@@ -86,6 +88,8 @@ class Analysis:
         self._earlier = () if continues is None else continues.tasks
         self._ended: dict[str, TaskExecution] = {one.id: one for one in self._earlier}
         self._briefing = Briefing(question, data.text, earlier=_describe_earlier(continues))
+        self.error: FerruleError | None = None
+        """The error that ended the planning or a round, if one did."""
         self.result = AnalysisResult(question, data.tables, stopped=RUNNING, shared=data.text)
 
     def report(self, event: AnalysisEvent) -> None:
@@ -132,6 +136,7 @@ class Analysis:
         except TimeoutError as error:
             return f"the limit of {limits.seconds:g} seconds was reached" if time.expired() else str(error)
         except FerruleError as error:
+            self.error = error
             return explain_end(error)
         return None
 
@@ -213,7 +218,7 @@ class Analysis:
             return
         try:
             synthesis = await synthesize(self._asker, self._briefing, self.settings, executions, stopped or "")
-        except (FerruleError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001 - the results shouldn't be lost with the answer
             reason = stopped or explain_end(error)
             self._end(reason, write_account(executions, reason))
             return
@@ -231,7 +236,7 @@ class Analysis:
     async def _focus(self, synthesis: Synthesis, sources: SourceIndex) -> None:
         try:
             focused = await focus_answer(self._asker, self._briefing, self.settings, self._executions, synthesis)
-        except (FerruleError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001 - as in `_answer`
             self.report(Notice(f"the answer couldn't be given as one value: {explain_end(error)}"))
             return
         focused = await asyncio.to_thread(check_focused_answer, focused, self.result.question, sources)
@@ -271,4 +276,8 @@ def explain_end(error: Exception) -> str:
     """The reason why an analysis is partial. Raises the error if the caller was wrong."""
     if isinstance(error, _RAISED):
         raise error
-    return " ".join(str(error).split())
+    reason = " ".join(str(error).split())
+    if isinstance(error, FerruleError | TimeoutError):
+        return reason
+    logger.warning("an analysis ended with an unexpected error", exc_info=error)
+    return f"an unexpected {type(error).__name__}: {reason}"

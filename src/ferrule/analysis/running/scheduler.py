@@ -94,7 +94,12 @@ class _Schedule:
 
     def _find_missing(self, task: PlanTask) -> str:
         without = [self.ended[need] for need in task.needs if self.ended[need].status != "done"]
-        return "; ".join(f"it needs {one.id}, which has no result: {one.error}" for one in without)
+        return "; ".join(f"it needs {one.id}, which has no result{_explain(one)}" for one in without)
+
+
+def _explain(execution: TaskExecution) -> str:
+    """Why a task has no result; nothing for one that was skipped, whose reason is that of another task."""
+    return "" if execution.status == "skipped" else f": {execution.error}"
 
 
 async def _cancel(running: Mapping[asyncio.Task[TaskExecution], PlanTask]) -> None:

@@ -26,7 +26,7 @@ class Tables(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._paths:
-            raise KeyError(f"there is no table {name!r}; there are: {', '.join(self._paths)}")
+            raise KeyError(f"there is no table {name!r}; there are: {', '.join(self._paths) or 'none'}")
         if name not in self._frames:
             path = self._paths[name]
             self._frames[name] = self._open_relation(path) if name in self._lazy else read_frame(path)
