@@ -117,6 +117,8 @@ def test_items_of_a_list_are_listed() -> None:
         ("about 1,200 rows", "rows: 1,163", "computed"),
         ("1,200 rows", "rows: 1,163", "not computed"),
         ("４６ rows", "rows: 17", "not computed"),
+        ("9007199254740992 rows", "rows: 9007199254740993", "not computed"),
+        ("9,007,199,254,740,993 rows", "rows: 9007199254740993", "computed"),
         ("４６．５％ of rows", "share 0.465", "computed"),
         ("a share of ٤٦", "share 46", "computed"),
         ("p < 0.001", "p-value: 3.2e-09", "computed"),

@@ -33,6 +33,8 @@ _STATISTICS: Final = read_words(
 """Words of every profile, which name no column."""
 _LEGEND = re.compile(r"quantiles \([^)]*\)")
 """What a profile says its quantiles are of: numbers that stand in no data."""
+_EXACT_FLOAT = 2**53
+"""The first whole number above which a float doesn't hold every one."""
 _CROWD = 40
 """With more numbers than these in a source, one of two digits may be found there by chance."""
 _HAS_SCALE = re.compile(r"[$€£¥₹]|[a-zA-Z]$")
@@ -256,6 +258,13 @@ def _is_bounded(number: FoundNumber, candidate: _SourceNumber) -> bool:
     return 0 <= candidate.value < number.value if number.bound == "below" else number.value < candidate.value <= 1
 
 
+def _may_have_digits(number: FoundNumber, candidate: _SourceNumber) -> bool:
+    """Whether two whole numbers of more digits than a float holds are written with the same ones."""
+    if abs(number.value) < _EXACT_FLOAT or number.last_digit != 1 or candidate.last_digit != 1 or not candidate.text:
+        return True
+    return _has_same_digits(number.text, candidate.text)
+
+
 def _score(number: FoundNumber, factor: float, context: Context, candidate: _SourceNumber) -> float | None:
     """How probably the number came from there, or None if it can't have: the more words in common, the more so."""
     if LARGEST in (abs(number.value), abs(candidate.value)) and not _has_same_digits(number.text, candidate.text):
@@ -263,6 +272,8 @@ def _score(number: FoundNumber, factor: float, context: Context, candidate: _Sou
     difference = abs(abs(candidate.value) - abs(number.value) * factor)
     is_exact = difference <= 1e-9 * abs(candidate.value)
     if not is_exact and (context.is_chosen or candidate.last_digit > 2 * _find_tolerance(number) * factor):
+        return None
+    if not _may_have_digits(number, candidate):
         return None
     if not _may_have_sign(number, context, candidate) or not _may_have_role(number, candidate, is_exact=is_exact):
         return None
