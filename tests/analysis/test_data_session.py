@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from ferrule.analysis.data import DataSession, Table, TaskValue, make_sources, read_tables
+from ferrule.analysis.data.task_value import VALUE_FILE
+from ferrule.builtin_tools.python_values import to_plain_json
 
 MB = 1 << 20
 PACKAGES = ("numpy", "pandas", "matplotlib")
@@ -43,22 +45,22 @@ async def test_runs_share_tables_and_nothing_else(session: DataSession) -> None:
     assert "there is no table 'sale'; there are: sales" in missing.error.message
 
 
-async def test_results_of_a_task_reach_the_next_one(session: DataSession) -> None:
-    code = "by = tables['sales'].groupby('region').amount.sum()\n{'by': by, 'p': 0.03, 'names': ['N', 'S']}"
-    run, first = await session.run_and_keep(code, timeout=20)
-    assert first is not None
+async def keep(session: DataSession, code: str) -> TaskValue:
+    """Run code that sets `value`, and hand it on as a Python task does."""
+    run = await session.run(f"{code}\nimport ferrule_values\nferrule_values.write_value(value)\nvalue", timeout=20)
     assert run.error is None
-    assert first.pickled is not None
-    run, frame = await session.run_and_keep("tables['sales'].head(2000)", timeout=20)
-    assert frame is not None
-    assert frame.pickled is not None
+    return TaskValue(to_plain_json(run.value), run.files[VALUE_FILE])
+
+
+async def test_results_of_a_task_reach_the_next_one(session: DataSession) -> None:
+    code = "by = tables['sales'].groupby('region').amount.sum()\nvalue = {'by': by, 'p': 0.03, 'names': ['N', 'S']}"
+    first = await keep(session, code)
+    frame = await keep(session, "value = tables['sales'].head(2000)")
     results = {"t1": first, "t2": frame, "t3": TaskValue([1, {"a": None}])}
     use = "r = results\nint(r['t1']['by'].sum()), r['t1']['p'], len(r['t2']), r['t3'], list(r)"
     used = await session.run(use, results, timeout=20)
     assert used.value == (499_500, 0.03, 1000, [1, {"a": None}], ["t1", "t2", "t3"])
-    _, again = await session.run_and_keep("tables['sales'].head(2000)", timeout=20)
-    assert again is not None
-    assert again.digest == frame.digest
+    assert (await keep(session, "value = tables['sales'].head(2000)")).digest == frame.digest
 
 
 async def test_open_figures_are_collected_and_runs_go_on_at_once(session: DataSession) -> None:

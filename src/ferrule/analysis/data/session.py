@@ -11,8 +11,7 @@ from typing import Any, Final, Self
 
 from ferrule.analysis.data.reading import load_child_code
 from ferrule.analysis.data.table import Table
-from ferrule.analysis.data.task_value import VALUE_FILE, TaskValue
-from ferrule.builtin_tools.python_values import to_plain_json
+from ferrule.analysis.data.task_value import TaskValue
 from ferrule.errors import DataError, SandboxInputError
 from ferrule.sandbox.python.mounts import Mount
 from ferrule.sandbox.python.result import PythonResult
@@ -22,7 +21,6 @@ from ferrule.sandbox.tiers import Tier
 
 PACKAGES: Final = ("numpy", "pandas", "pyarrow.compute", "pyarrow.parquet", "matplotlib")
 _LOAD_SECONDS: Final = 300.0
-_KEEP_SECONDS: Final = 60.0
 _FOLDER: Final = "results"
 
 
@@ -74,20 +72,9 @@ class DataSession:
 
         Figures left open are in `images`. An error in the code is the result's `error`.
         """
-        async with self._fork() as session:
-            return await session.run(code, make_inputs(results or {}), timeout=timeout)
-
-    async def run_and_keep(
-        self, code: str, results: Mapping[str, TaskValue] | None = None, *, timeout: float
-    ) -> tuple[PythonResult, TaskValue | None]:
-        """`run`, and its value for later tasks, with its own types; None if the run failed."""
         await self._import_for(code)
         async with self._fork() as session:
-            run = await session.run(code, make_inputs(results or {}), timeout=timeout)
-            if run.error is not None:
-                return run, None
-            kept = await session.run("tables.write_value(globals().get('_'))", timeout=_KEEP_SECONDS)
-            return run, TaskValue(to_plain_json(run.value), kept.files.get(VALUE_FILE))
+            return await session.run(code, make_inputs(results or {}), timeout=timeout)
 
     async def aclose(self) -> None:
         """End all processes. Can be called again."""
@@ -190,7 +177,6 @@ for name, source in sources.items():
     modules[name] = sys.modules[f"ferrule_{name}"] = types.ModuleType(f"ferrule_{name}")
     exec(compile(source, f"<{name}>", "exec"), modules[name].__dict__)
 tables = modules["binding"].Tables(os.getcwd(), files, lazy, settings)
-tables.write_value = modules["values"].write_value
 results = modules["binding"].Results(modules["values"].read_value)
 modules["binding"].warm_up()
 del os, sys, types, modules, name, sources, source, files, lazy, settings
