@@ -1,5 +1,6 @@
 """The answer as one value and the key findings are checked against the outputs as the answer is."""
 
+import math
 from typing import Any
 
 import pytest
@@ -100,3 +101,11 @@ async def test_the_result_the_command_and_the_report_say_what_is_not_computed(ca
     page = render_report(result)
     assert "Not computed: no output has the value 123.45." in page
     assert "2 not computed" in page
+
+
+def test_a_value_with_more_digits_than_a_float_has() -> None:
+    value = math.factorial(200)
+    focused = FocusedAnswer("number", value, str(value))
+    checked = check_focused_answer(focused, "200!", SourceIndex([NumberSource("t1", "run", str(value))]))
+    assert checked.not_computed == ()
+    assert check_focused_answer(focused, "200!", SourceIndex([NumberSource("t1", "run", "7")])).not_computed

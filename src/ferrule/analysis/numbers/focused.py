@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.analysis.numbers import patterns
+from ferrule.analysis.numbers.finding import LARGEST
 from ferrule.analysis.numbers.matching import NumberLink, NumberSource, SourceIndex, match_numbers
 from ferrule.analysis.result import FocusedAnswer
 
@@ -58,11 +59,11 @@ def _has_number(value: float, links: Sequence[NumberLink], question: str, source
 def _is_same(link: NumberLink, value: float) -> bool:
     """Whether a number of the formatted answer is the value, or the value in its own unit: 16.6 for "16.6%"."""
     digits = re.sub(r"[^0-9.]", "", link.text)
-    return link.value == value or digits in (str(abs(value)), f"{abs(value):g}")
+    return link.value == value or digits in (str(abs(value)), f"{min(abs(value), LARGEST):g}")
 
 
 def _says(formatted: str, value: float, links: Sequence[NumberLink]) -> bool:
-    source = NumberSource("value", "run", _write(value), (float(value),))
+    source = NumberSource("value", "run", _write(value), (float(value),) if abs(value) < LARGEST else ())
     found = match_numbers(formatted, [source])
     return any(link.source is not None for link in found) or any(_is_same(link, value) for link in links)
 
