@@ -184,6 +184,7 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
     "torn.csv.gz": ("unpacking it with gzip fails", lambda path: path.write_bytes(b"\x1f\x8b\x08" + b"x" * 90)),
     "nul.csv": ("NUL byte at 4", lambda path: path.write_bytes(b"a,b\n\x001,2\n" * 3)),
     "torn.json": ("can't be read", lambda path: path.write_text('[{"a": 1}, {"a": ')),
+    "broken.jsonl": ("can't be read", lambda path: path.write_text('{"a": 1}\n{"a": oops}\n')),
     "torn.db": ("damaged SQLite database", lambda path: path.write_bytes(b"SQLite format 3\0" + b"x" * 900)),
     "paper.pdf": ("is a PDF document", lambda path: path.write_bytes(b"%PDF-1.7 ...")),
 }
@@ -201,6 +202,7 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     message = str(caught.value)
     assert message.startswith(f"{len(BAD)} files can't be read: ")
     assert "\n" not in message
+    assert "COPY" not in message
     return {name: message.partition(f"{folder / name} ")[2].partition(f"; {folder}")[0] for name in BAD}
 
 

@@ -13,6 +13,7 @@ from ferrule.analysis.data import DataSession, TaskValue
 from ferrule.analysis.events import TaskProgress, TaskRetried
 from ferrule.analysis.functions import FunctionRepository
 from ferrule.analysis.limits import AnalysisLimits
+from ferrule.analysis.python_executor.error_context import describe_exception
 from ferrule.analysis.python_executor.executor import PythonExecutor
 from ferrule.analysis.python_executor.extraction import find_unknown_numbers
 from ferrule.analysis.settings import AnalysisSettings
@@ -379,3 +380,8 @@ async def test_tasks_run_at_the_same_time_and_share_nothing(session):
     outcomes = await asyncio.gather(*(executor.run(f"t{number}", "Count.", "", {}) for number in range(4)))
     assert [outcome.value for outcome in outcomes] == [0, 4, 8, 12]
     assert len(set(model.list_stages())) == 16
+
+
+def test_hints_that_are_unfilled_templates_are_left_out():
+    found = {"type": "SyntaxError", "fixes": ["You wrote `{op}` by mistake.", "Close the bracket of f'{total}'."]}
+    assert describe_exception(found, "print(f'{total}'").suggested_fixes == ("Close the bracket of f'{total}'.",)

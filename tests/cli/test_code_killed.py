@@ -171,10 +171,6 @@ def kill_repeatedly(top: Path, times: int) -> None:
         programs[number % 2].kill_once(first + number)
 
 
-def test_nothing_is_lost_when_the_program_is_killed(tmp_path: Path) -> None:
-    kill_repeatedly(tmp_path, 3)
-
-
 @pytest.mark.slow
 def test_nothing_is_lost_when_the_program_is_killed_a_hundred_times(tmp_path: Path) -> None:
     kill_repeatedly(tmp_path, 100)

@@ -190,6 +190,7 @@ def test_a_secret_that_appears_is_hidden_at_once(names: dict[str, str]) -> None:
 # Random trees, and races
 
 
+@pytest.mark.slow
 @given(TREES, st.lists(PLACES, min_size=1, max_size=6))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_random_links_lead_nowhere_outside(

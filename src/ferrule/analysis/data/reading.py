@@ -29,6 +29,7 @@ from ferrule.sandbox.tiers import Tier
 _CHILD: Final = Path(__file__).parent / "child"
 _PACKAGES: Final = ("duckdb", "fsspec", "pyarrow")
 _SECONDS: Final = 600.0
+_LONGEST_MESSAGE: Final = 600
 """For one step: looking at a file, or the next piece of it."""
 _MAX_UNPACKED: Final = 20 * 1024**3
 _MAX_PARTS: Final = 60
@@ -70,7 +71,10 @@ async def read_tables(
         parts = await _convert_all(reader, sources)
         _check_names(parts)
         reader = _Reader(sandbox, folder, memory, list(dict.fromkeys(part.parquet for part in parts)))
-        return [await reader.profile(part) for part in parts]
+        try:
+            return [await reader.profile(part) for part in parts]
+        except _ChildError as error:
+            raise DataError(str(error)) from None
 
 
 async def _convert_all(reader: _Reader, sources: Sequence[DataSource]) -> list[_Part]:
@@ -341,9 +345,17 @@ async def _call(session: SandboxSession, source: DataSource, code: str) -> Any:
     raise DataError(f"{source.path} can't be read: its process ended ({run.error.message})")
 
 
+_INTERNAL: Final = re.compile(r"""in file "data\d+", |\s*(?:LINE \d+:|COPY \(|Original Line:).*""", re.DOTALL)
+"""What a message of duckdb says of our query, and the line of the file, which may have megabytes."""
+
+
+def _shorten(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE].rpartition(' ')[0]} …"
+
+
 def _explain(source: DataSource, kind: str, message: str) -> DataError:
     """Make an error of an exception in the sandbox, by the name of its class."""
-    message = " ".join(re.sub(r'in file "data\d+", ', "", message).split())[:600]
+    message = _shorten(" ".join(_INTERNAL.sub("", message).split()))
     if kind in {"Unreadable", "NoRecords"}:
         return _ChildError(f"{source.path} {message}", kind)
     if kind in {"MemoryError", "OutOfMemoryException", "OutOfMemoryError", "ArrowMemoryError"}:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_MESSAGE: Final = 2000
 _LONGEST_CODE: Final = 300
 _MOST_FIXES: Final = 8
+_PLACEHOLDER: Final = re.compile(r"\{\w+\}")
 
 _MEMORY: Final = (
     "Select the columns and rows that are needed first, and aggregate before joining or copying.",
@@ -92,6 +93,8 @@ def describe_exception(found: Any, code: str) -> ErrorContext:
     number = line if type(line) is int and 0 < line <= code.count("\n") + 1 else None
     fixes = tree.get("fixes")
     texts = [one for one in fixes if isinstance(one, str)] if isinstance(fixes, list) else []
+    # Some hints of friendly-traceback are templates that it didn't fill.
+    texts = [text for text in texts if all(place in code for place in _PLACEHOLDER.findall(text))]
     if tree.get("type") == "ModuleNotFoundError":
         texts = [*(text for text in texts if "install" not in text), _NOT_INSTALLED]
     return ErrorContext(
