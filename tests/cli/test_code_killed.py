@@ -162,15 +162,11 @@ def find_processes(marker: str, folder: Path) -> Iterator[str]:
             yield " ".join(words)
 
 
-def kill_repeatedly(top: Path, times: int) -> None:
-    """Kill programs in a repository and in a folder that is none, each of which finds what those before have left."""
+@pytest.mark.slow
+def test_nothing_is_lost_when_the_program_is_killed(tmp_path: Path) -> None:
+    """In a repository and in a folder that is none, each start finds what those before have left."""
     first = random.SystemRandom().randrange(10**6)
-    programs = [KilledProgram(top / str(one), is_repository=one) for one in (True, False)]
-    for number in range(times):
+    programs = [KilledProgram(tmp_path / str(one), is_repository=one) for one in (True, False)]
+    for number in range(100):
         print(f"seed {first + number}")
         programs[number % 2].kill_once(first + number)
-
-
-@pytest.mark.slow
-def test_nothing_is_lost_when_the_program_is_killed_a_hundred_times(tmp_path: Path) -> None:
-    kill_repeatedly(tmp_path, 100)
