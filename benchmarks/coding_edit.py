@@ -74,8 +74,8 @@ async def run(folder: Path) -> dict[str, float]:
     async with ToolRegistry(list(tools.tools)).open() as bound:
         executor = Executor(bound, policy=Policy(profile="all"))
         for number in range(ROUNDS + 1):
-            await call(executor, "read_file", {"path": "edited.py", "limit": 10})
             await asyncio.sleep(0.05)  # so that the file was written before it is read, by its times
+            await call(executor, "read_file", {"path": "edited.py", "limit": 10})
             replacement = {"old": make_lines(number), "new": make_lines(number + 1)}
             began = time.perf_counter()
             await call(executor, "edit_file", {"path": "edited.py", "edits": [replacement]})
