@@ -1,22 +1,19 @@
-"""Data of an analysis: a profile against `pandas.read_csv`, and what a task costs besides its own computation.
+"""Data of an analysis: reading and profile against `pandas.read_csv`.
 
-    python benchmarks/analysis_data.py [--json] [--rounds 20] [--megabytes 100]
+    python benchmarks/analysis_data.py [--json] [--megabytes 100]
 
 The profile is that of `read_tables`: encoding, types, missing values, ranges, approximate distinct values, quantiles of
 a seeded sample, and the copy as Parquet, as CPU time of the sandbox's processes and this one; pandas is a fresh process
-that reads the same file. A task is `DataSession.run` of code that computes nothing, as wall clock. A chart is drawn by
-a task and by a bare fork of a warm interpreter, in turns. The chart and task figures are medians.
+that reads the same file. What a task costs besides its own computation is in `analysis_python.py`.
 """
 
 import argparse
 import asyncio
 import json
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ferrule.analysis.data import DataSession, DataSource, Table, read_tables
+from ferrule.analysis.data import DataSource, Table, read_tables
 from ferrule.sandbox.python import SandboxSession
-from ferrule.sandbox.python.parent.zygote_process import make_zygote_environment
-from sandbox_figures import BARE, bare_figure
 
 MB = 1024 * 1024
 MEMORY = 512 * MB
@@ -40,10 +35,6 @@ begin = cpu()
 pandas.read_csv(sys.argv[1])
 print(cpu() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
-CHART = (
-    "import numpy as np, matplotlib.pyplot as plt\nfigure, axes = plt.subplots(1, 2, figsize=(9, 4))\n"
-    "axes[0].bar(range(12), np.arange(12), label='b')\naxes[0].legend()\naxes[1].scatter(*np.random.rand(2, 500))\nNone"
-)
 
 
 @dataclass(frozen=True)
@@ -110,41 +101,7 @@ async def profile(path: Path, folder: Path) -> tuple[float, float, float, list[T
     return seconds, alone, peak, tables
 
 
-async def tasks(session: DataSession, rounds: int) -> float:
-    """Median milliseconds of a task that computes nothing."""
-    times = []
-    for _ in range(rounds):
-        begin = time.perf_counter()
-        run = await session.run("int(len(tables))", timeout=30)
-        times.append(time.perf_counter() - begin)
-        assert run.value == 1, run.error
-    return statistics.median(times) * 1000
-
-
-async def charts(session: DataSession, rounds: int) -> tuple[float, float]:
-    """Median milliseconds of a chart in a bare warm fork, and as a task, in turns."""
-    bare, ours = [], []
-    environment = {**make_zygote_environment(), "HOME": "/nonexistent"}
-    with subprocess.Popen(
-        [sys.executable, "-c", BARE],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment,
-    ) as process:
-        for _ in range(rounds):
-            bare.append(bare_figure(process, CHART))
-            begin = time.perf_counter()
-            run = await session.run(CHART, timeout=60)
-            ours.append(time.perf_counter() - begin)
-            assert len(run.images) == 1, run.error
-        assert process.stdin is not None
-        process.stdin.close()
-    return statistics.median(bare) * 1000, statistics.median(ours) * 1000
-
-
-async def measure(rounds: int, megabytes: int) -> list[Row]:
+async def measure(megabytes: int) -> list[Row]:
     """The rows of the table."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -155,19 +112,11 @@ async def measure(rounds: int, megabytes: int) -> list[Row]:
             theirs.append(pandas_reading(path))
             own.append(await profile(path, folder))
         (read, read_memory), (seconds, alone, memory, _) = min(theirs), min(own, key=lambda one: one[0])
-        small = folder / "small.csv"
-        small.write_text("region,amount\n" + "".join(f"{'NS'[n % 2]},{n}\n" for n in range(10_000)))
-        *_, tables = await profile(small, folder)
-        async with await DataSession.open(tables, memory=MEMORY) as session:
-            task = await tasks(session, rounds)
-            bare, chart = await charts(session, rounds)
     detail = f"{seconds:.2f} s of CPU, pandas {read:.2f} s and {read_memory:.0f} MB"
     return [
         Row(f"reading and profile of {megabytes} MB of CSV", seconds / read, "× pandas.read_csv", 0.7, detail),
         Row("its profile alone", alone / read, "× pandas.read_csv", 0.7, f"{alone:.2f} s of CPU, of the copy"),
         Row("both", memory, "MB", 300, "the largest process"),
-        Row("a Python task without its own time", task, "ms", 60, "median"),
-        Row("a task with a chart", chart / bare, "× a bare fork", 1.5, f"{chart:.0f} ms, bare fork {bare:.0f} ms"),
     ]
 
 
@@ -175,10 +124,9 @@ def main() -> None:
     """Measure and print; exit status 1 where a bound is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--megabytes", type=int, default=100)
     options = parser.parse_args()
-    rows = asyncio.run(measure(options.rounds, options.megabytes))
+    rows = asyncio.run(measure(options.megabytes))
     if options.json:
         print(json.dumps([{**asdict(row), "is_kept": row.is_kept} for row in rows]))
     else:
