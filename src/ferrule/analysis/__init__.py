@@ -5,8 +5,9 @@ Its public names are loaded when they are first used, so that `import ferrule.an
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ferrule._util.lazy_exports import make_getattr
 
 if TYPE_CHECKING:
     from ferrule.analysis.analyst import run_analysis, run_analysis_sync, stream_analysis
@@ -39,10 +40,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as exported
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
+    __getattr__ = make_getattr(__name__, _HOMES)

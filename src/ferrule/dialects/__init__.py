@@ -5,8 +5,9 @@ The public names, each loaded when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ferrule._util.lazy_exports import make_getattr
 
 if TYPE_CHECKING:
     from ferrule.dialects.catalogue import get_dialect, get_notation, list_dialects
@@ -22,7 +23,5 @@ _HOMES = {
 __all__ = ["detect_family", "get_dialect", "get_notation", "list_dialects"]
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as exported
+    __getattr__ = make_getattr(__name__, _HOMES)

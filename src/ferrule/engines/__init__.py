@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ferrule._util.lazy_exports import make_getattr
 
 if TYPE_CHECKING:
     from ferrule.conversation import ImageInput
@@ -69,7 +70,5 @@ def limit_blas_threads() -> Iterator[None]:
             os.environ.pop(name, None)
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as exported
+    __getattr__ = make_getattr(__name__, _HOMES)

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ferrule._util.lazy_exports import make_getattr
 
 if TYPE_CHECKING:
     from ferrule.analysis.functions.document import FunctionDoc
@@ -18,8 +19,4 @@ _HOMES = {"FunctionDoc": "document", "FunctionRepository": "repository"}
 __all__ = ["FunctionDoc", "FunctionRepository"]
 
 if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as exported
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    __getattr__ = make_getattr(__name__, _HOMES)

@@ -6,8 +6,9 @@ Names are loaded on first use, since the zygote imports this package too and nee
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ferrule._util.lazy_exports import make_getattr
 
 if TYPE_CHECKING:
     from ferrule.sandbox.python.mounts import Mount
@@ -55,7 +56,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as exported
+    __getattr__ = make_getattr(__name__, _HOMES)
