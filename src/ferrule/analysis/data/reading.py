@@ -31,6 +31,8 @@ _PACKAGES: Final = ("duckdb", "fsspec", "pyarrow")
 _SECONDS: Final = 600.0
 _LONGEST_MESSAGE: Final = 600
 """For one step: looking at a file, or the next piece of it."""
+_MODULES: Final = ("wording", "detection", "conversion", "csv_lines", "records", "sheet_xml", "workbooks")
+_TEXT_MODULES: Final = ("wording", "conversion", "csv_lines")
 _MAX_UNPACKED: Final = 20 * 1024**3
 _MAX_PARTS: Final = 60
 """Sheets of a workbook, or tables of a database."""
@@ -117,10 +119,16 @@ def _describe(part: _Part) -> str:
     return f"{part.source.path}, {part.part}" if part.part else str(part.source.path)
 
 
+_CHILD_IMPORT: Final = re.compile(
+    r"^from ferrule\.analysis\.data\.child\.\w+ import (?:\([^)]*\)|[^(\n]*)$", re.MULTILINE
+)
+"""Files of `child` that are loaded into one session see each other's names."""
+
+
 @cache
 def load_child_code(name: str) -> str:
-    """The code of a file of `child`."""
-    return (_CHILD / f"{name}.py").read_text(encoding="utf-8")
+    """The code of a file of `child`, without its imports of other files there."""
+    return _CHILD_IMPORT.sub("", (_CHILD / f"{name}.py").read_text(encoding="utf-8"))
 
 
 class _PartFile:
@@ -170,7 +178,7 @@ class _Reader:
     async def convert(self, source: DataSource) -> list[_Part]:
         """Return the tables of a file."""
         data = self._find(source.path)
-        async with await self._open(self._mounts, source, "detection", "conversion", "csv_lines", "records") as session:
+        async with await self._open(self._mounts, source, *_MODULES) as session:
             found = await _call(session, source, f"inspect_file({data!r}, {source.path.name!r})")
             kind, encoding, notes = str(found["kind"]), found["encoding"], tuple(map(str, found["notes"]))
             if not found["compression"] and encoding in {None, "utf-8"}:
@@ -180,7 +188,7 @@ class _Reader:
                 await _call(session, source, f"stream = copy_bytes({chunks}, {_MAX_UNPACKED})")
                 await _take(session, source, file)
                 file.finish()
-                async with await self._open([Mount(file.path, data)], source, "conversion", "csv_lines") as unpacked:
+                async with await self._open([Mount(file.path, data)], source, *_TEXT_MODULES) as unpacked:
                     return await self._convert_parts(unpacked, source, data, kind, notes)
 
     def _find(self, path: Path) -> str:
@@ -205,8 +213,8 @@ class _Reader:
         if kind == "sqlite":
             await asyncio.to_thread(_check_journal, source.path)
         lister = "list_sheets" if kind == "excel" else "list_database_tables"
-        names = await _call(session, source, f"{lister}({data!r})")
-        _check_parts(source, kind, names)
+        listed = await _call(session, source, f"{lister}({data!r})")
+        names, left_out = _check_parts(source, kind, listed)
         parts = []
         for part in names:
             name = source.table_name if len(names) == 1 else make_identifier(f"{source.table_name}_{part}")
@@ -215,7 +223,8 @@ class _Reader:
             with _PartFile(self._folder) as file:
                 said = await _call(session, source, code)
                 await _take(session, source, file)
-                parts.append(_Part(source, kind, part, name, *file.keep(), (*notes, *map(str, said))))
+                parts.append(_Part(source, kind, part, name, *file.keep(), (*notes, *left_out, *map(str, said))))
+            left_out = ()  # said once
         return parts
 
     async def _convert_text(
@@ -256,7 +265,7 @@ class _Reader:
             await _take(session, source, file)
             file.finish()
             mount = Mount(file.path, data)
-            async with await self._open([mount], source, "conversion", "csv_lines") as regular:
+            async with await self._open([mount], source, *_TEXT_MODULES) as regular:
                 return await self._convert_text(regular, source, data, "csv", (*notes, *said), regular=True)
 
     async def profile(self, part: _Part) -> Table:
@@ -304,17 +313,24 @@ def _check_journal(path: Path) -> None:
             )
 
 
-def _check_parts(source: DataSource, kind: str, names: Any) -> None:
+def _check_parts(source: DataSource, kind: str, listed: Any) -> tuple[list[str], tuple[str, ...]]:
+    """Return the names of sheets or tables, and notes of those that are left out."""
     what = "sheet" if kind == "excel" else "table"
+    try:
+        names, notes = listed
+    except (TypeError, ValueError):
+        names, notes = None, ()
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise DataError(f"{source.path}: the names of its {what}s can't be read")
+    notes = tuple(str(note) for note in notes)
     if not names:
-        raise DataError(f"{source.path} has no {what} with data: it has nothing to analyse")
+        raise DataError(f"{source.path} has no {what} with data: {'; '.join(notes) or 'it has nothing to analyse'}")
     if len(names) > _MAX_PARTS:
         raise DataError(
             f"{source.path} has {len(names)} {what}s with data, and at most {_MAX_PARTS} are read: save the ones that "
             "the question needs in a file of their own"
         )
+    return names, notes
 
 
 async def _take(session: SandboxSession, source: DataSource, file: _PartFile) -> dict[str, Any]:

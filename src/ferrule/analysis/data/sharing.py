@@ -28,7 +28,8 @@ def describe_tables(tables: Sequence[Table], share: Share = "profile") -> str:
     """Describe tables for a model.
 
     `schema`: names, types, numbers of rows. `profile`: also missing and distinct values, ranges and quantiles of
-    numbers, ranges of dates, lengths of texts, but no text of a cell. `samples`: also common texts, and a few rows.
+    numbers, ranges of dates, lengths of texts, but no text of a cell, notes included. `samples`: also common texts, and
+    a few rows.
     """
     return "\n\n".join(_describe_table(table, share) for table in tables)
 
@@ -50,7 +51,8 @@ def _describe_table(table: Table, share: Share) -> str:
     source = quote_text(table.path.name) + (f", {_PARTS[table.kind]} {quote_text(table.part)}" if table.part else "")
     size = f"{pluralize(table.rows, 'row')}, {pluralize(len(table.columns), 'column')}"
     lines = [f"tables[{quote_text(table.name)}]: {size}, from {source}"]
-    lines += [f"  note: {note}" for note in map(neutralise_markers, table.notes)]
+    notes = table.notes if share == "samples" else [_CELL_IN_NOTE.sub('"…"', note) for note in table.notes]
+    lines += [f"  note: {note}" for note in map(neutralise_markers, notes)]
     lines += [f"- {_describe_column(column, table.rows, share)}" for column in table.columns[:_MAX_COLUMNS]]
     if len(table.columns) > _MAX_COLUMNS:
         lines.append(f"- and {len(table.columns) - _MAX_COLUMNS} more columns: list(tables[…].columns) has their names")
@@ -62,6 +64,7 @@ def _describe_table(table: Table, share: Share) -> str:
     return "\n".join(lines)
 
 
+_CELL_IN_NOTE: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _PARTS: Final = {"excel": "sheet", "sqlite": "table"}
 
 
