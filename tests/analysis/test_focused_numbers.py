@@ -10,7 +10,8 @@ from staged_model import StagedModel
 from ferrule import tool
 from ferrule.analysis import AnalysisSettings, run_analysis
 from ferrule.analysis.numbers.focused import check_focused_answer
-from ferrule.analysis.numbers.matching import NumberSource, SourceIndex
+from ferrule.analysis.numbers.matching import SourceIndex
+from ferrule.analysis.numbers.source_numbers import NumberSource
 from ferrule.analysis.planning.answers import FocusedAnswerReply
 from ferrule.analysis.report.html import render_report
 from ferrule.analysis.result import FocusedAnswer

@@ -12,19 +12,27 @@ from hypothesis import strategies as st
 from labelled_numbers import compare
 
 from ferrule.analysis.numbers.finding import find_numbers
-from ferrule.analysis.numbers.matching import MOST_NUMBERS, NumberSource, SourceIndex, match_numbers
+from ferrule.analysis.numbers.matching import MOST_NUMBERS, SourceIndex, match_numbers
+from ferrule.analysis.numbers.source_numbers import NumberSource
 from ferrule.analysis.numbers.sources import collect_sources
 from ferrule.analysis.result import TaskExecution
 
 FOLDER = Path(__file__).parent
 
 
-@pytest.mark.parametrize("name", ["numbers_labelled", "numbers_labelled_second", "numbers_labelled_unseen"])
-def test_labelled_answers(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("numbers_labelled", 0.99),
+        ("numbers_labelled_second", 0.99),
+        ("numbers_labelled_unseen", 0.96),
+        ("numbers_labelled_fourth", 0.97),
+        ("numbers_labelled_held_out", 0.91),
+    ],
+)
+def test_labelled_answers(name: str, least: float) -> None:
     rates = compare(json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")))
-    print(rates)
-    assert rates.precision >= 0.95, rates.differences
-    assert rates.recall >= 0.95, rates.differences
+    assert min(rates.precision, rates.recall) >= least, rates.differences
 
 
 @pytest.mark.parametrize(
@@ -47,6 +55,15 @@ def test_labelled_answers(name: str) -> None:
         ("1\u202f234", 1234),
         ("1 234 567", 1234567),
         ("12 000", 12000),
+        ("12 500", 12500),
+        ("12\u202f500", 12500),
+        ("€182 340", 182340),
+        ("3½", 3.5),
+        ("2½ %", 2.5),
+        ("−1½", -1.5),
+        ("3⅓ million", 10e6 / 3),
+        ("2/3", 2 / 3),
+        ("7/12 of them", 7 / 12),
         ("1.234.567", 1234567),
         ("1.234,56", 1234.56),
         ("12,34,567", 1234567),
@@ -67,7 +84,7 @@ def test_labelled_answers(name: str) -> None:
 )
 def test_how_a_number_is_written(text: str, value: float) -> None:
     (found,) = find_numbers(f"It is {text}, they say.")
-    assert found.text.replace("\u00a0", " ") == text
+    assert found.text.replace("\u00a0", " ") == text.removesuffix(" of them")
     assert found.value == pytest.approx(value)
 
 
@@ -85,6 +102,8 @@ def test_how_a_number_is_written(text: str, value: float) -> None:
         ("2000 customers", "quantity"),
         ("n = 2000", "quantity"),
         ("we sold 1950", "quantity"),
+        ("built in 3622–3371 BC", "year"),
+        ("a run 11 s long", "quantity"),
         ("it opened in 1950", "year"),
     ],
 )
@@ -97,6 +116,21 @@ def test_years_and_ordinals(text: str, role: str) -> None:
 )
 def test_a_name_with_digits_is_no_number(text: str) -> None:
     assert find_numbers(f"It is {text}.") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("In Table 3 412 rows are left", ["3", "412"]),
+        ("steps 3 and 5 keep 90.5%", ["3", "5", "90.5%"]),
+        ("A 120 818.44 19.02", ["120", "818.44", "19.02"]),
+        ("on 5 May 120 came", ["5 May", "120"]),
+        ("rated 4/5 stars, open 24/7", ["4", "5", "24", "7"]),
+        ("ages 16..91", ["16", "91"]),
+    ],
+)
+def test_what_is_several_numbers(text: str, numbers: list[str]) -> None:
+    assert [number.text for number in find_numbers(text)] == numbers
 
 
 def test_items_of_a_list_are_listed() -> None:
@@ -125,6 +159,16 @@ def test_items_of_a_list_are_listed() -> None:
         ("p < 0.001", "p-value: 0.0032", "not computed"),
         ("a 95% confidence interval", "R2 0.9532", "not computed"),
         ("revenue of $1.2M", "revenue in thousands: 1204.5", "computed"),
+        ("revenue of 412,000 euros", "revenue 412331.5", "computed"),
+        ("revenue of 413,000 euros", "revenue 412331.5", "not computed"),
+        ("a median of 4.12 ms", "median_us 4120", "computed"),
+        ("a median of 4.12 s", "median_us 4120", "not computed"),
+        ("a median of 4.12 ms", "median 4120", "not computed"),
+        ("a clearance of 1.29 µg/L", "clearance ng/mL 1288.4", "not computed"),
+        ("2/3 of the users stay", "users who stay: 0.6667", "computed"),
+        ("2½ % of the flights", "flights cancelled: 8255 (2.45%)", "computed"),
+        ("3½ % of the flights", "flights cancelled: 8255 (3.0%)", "not computed"),
+        ("49% are women", "age 30-49: 0.2964", "not computed"),
         ("Q3 was best", "quarter 3", "ordinal"),
     ],
 )
@@ -225,7 +269,15 @@ tables["sales"]: 60 rows, 3 columns, from "sales.csv"
 
 
 @pytest.mark.parametrize(
-    "sentence", ["It grew {}%.", "Revenue fell by {}%.", "The churn is {}%.", "West sold {}% more units than East."]
+    "sentence",
+    [
+        "It grew {}%.",
+        "Revenue fell by {}%.",
+        "The churn is {}%.",
+        "West sold {}% more units than East.",
+        "The discount of West is {}%.",
+        "Discounts rose by {}%.",
+    ],
 )
 def test_an_invented_percentage_is_in_no_profile(sentence: str) -> None:
     index = SourceIndex([NumberSource("sales.profile", "profile", _PROFILE)])
@@ -235,11 +287,19 @@ def test_an_invented_percentage_is_in_no_profile(sentence: str) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["The mean discount is 12.3%.", "All 60 rows were used.", "The mean of units is 31.2.", "Revenue is 5.8 at least."],
+    [
+        "The mean discount is 12.3%.",
+        "The highest discount is 31%.",
+        "Discounts lie between 2% and 31%.",
+        "The median discount is 12%.",
+        "All 60 rows were used.",
+        "The mean of units is 31.2.",
+        "Revenue is 5.8 at least.",
+    ],
 )
 def test_what_a_profile_says_is_given(answer: str) -> None:
-    (link,) = match_numbers(answer, [NumberSource("sales.profile", "profile", _PROFILE)])
-    assert link.kind == "given"
+    links = match_numbers(answer, [NumberSource("sales.profile", "profile", _PROFILE)])
+    assert {link.kind for link in links} == {"given"}
 
 
 def _measure_matching(answer: str) -> float:

@@ -10,6 +10,7 @@ from typing import Final
 
 from ferrule.analysis.numbers import patterns
 from ferrule.analysis.numbers.finding import FoundNumber
+from ferrule.analysis.numbers.units import Unit
 
 _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n")
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -20,6 +21,8 @@ _STOP_WORDS = frozenset(
         "about which per all but not each between",
     )
 )
+_RANGE_AFTER = re.compile(r" ?(?:[-–—]|to|and) ?[-−$€£¥]?[0-9.]")
+_RANGE_BEFORE = re.compile(r"[0-9]\S? ?(?:[-–—]|to|and) ?[-−$€£¥]?$")
 _BLOCK: Final = 500
 """How many characters of a longer sentence are read on each side of a number, so that reading takes linear time."""
 
@@ -32,6 +35,10 @@ class Context:
     near: frozenset[str] = frozenset()
     is_decrease: bool = False
     is_chosen: bool = False
+    is_range: bool = False
+    """Whether another number follows or comes before, with a dash or "to" between them."""
+    units: frozenset[Unit] = frozenset()
+    """The units that a line of a source names."""
 
 
 class Sentences:
@@ -52,7 +59,9 @@ class Sentences:
         near = text[max(start, number.start - 40) : number.end + 25]
         is_decrease = patterns.DECREASE.search(text[max(start, number.start - 60) : number.end + 40]) is not None
         is_chosen = patterns.EXACT.match(text, number.end) is not None
-        return Context(self._words[start, stop], read_words(near), is_decrease, is_chosen)
+        before, after = text[max(start, number.start - 12) : number.start], text[number.end : number.end + 12]
+        is_range = bool(_RANGE_AFTER.match(after) or _RANGE_BEFORE.search(before))
+        return Context(self._words[start, stop], read_words(near), is_decrease, is_chosen, is_range)
 
     def _find_sentence(self, number: FoundNumber) -> tuple[int, int]:
         """Where the number's sentence begins and ends; of a long one, the blocks around the number."""

@@ -15,6 +15,7 @@ from typing import Final, Literal, TypedDict
 
 from ferrule.analysis.numbers import patterns
 from ferrule.analysis.numbers.patterns import SPACES
+from ferrule.analysis.numbers.units import Unit, read_unit
 
 Role = Literal["quantity", "year", "ordinal"]
 Bound = Literal["", "below", "above"]
@@ -46,6 +47,8 @@ class FoundNumber:
     """Whether "about" or the like stands before it, so that its final zeros may be rounded ones."""
     bound: Bound = ""
     """Whether it is said to be a bound: "less than 5", "p < 0.001"."""
+    unit: Unit | None = None
+    """The unit of measurement that follows."""
 
 
 def find_numbers(text: str, *, is_output: bool = False) -> list[FoundNumber]:
@@ -57,12 +60,12 @@ def find_numbers(text: str, *, is_output: bool = False) -> list[FoundNumber]:
     text = text if text.isascii() else patterns.OTHER_DIGIT.sub(_write_ascii, text)
     decimal_comma = not is_output and re.search(r"[0-9]\.[0-9](?![0-9]{2}[.,][0-9])", text) is None
     if not is_output:
-        text = patterns.SPACED.sub(lambda match: match[0].replace(" ", SPACES[0]), text)
+        text = patterns.SPACED.sub(_join_groups, text)
     found: list[FoundNumber] = []
     taken = bytearray(len(text))
     for name in patterns.NAME.finditer(text):
         taken[name.start() : name.end()] = b"\1" * (name.end() - name.start())
-    for finder in (_find_dates, _find_ordinals, _find_years, _find_powers):
+    for finder in (_find_dates, _find_ordinals, _find_years, _find_powers, _find_fractions):
         for number in finder(text):
             if not any(taken[number.start : number.end]):
                 taken[number.start : number.end] = b"\1" * (number.end - number.start)
@@ -85,6 +88,12 @@ def _write_ascii(match: re.Match[str]) -> str:
     return patterns.OTHER_SEPARATORS.get(match[0]) or str(unicodedata.decimal(match[0], match[0]))
 
 
+def _join_groups(match: re.Match[str]) -> str:
+    """Groups of digits as one number; "Table 3 412" is the number of a table, and a count."""
+    is_label = match[0].count(" ") == 1 and patterns.LABEL_BEFORE.search(match.string[: match.start()][-20:])
+    return match[0] if is_label else match[0].replace(" ", SPACES[0])
+
+
 def _find_dates(text: str) -> Iterator[FoundNumber]:
     for match in patterns.DATE.finditer(text):
         year = match["iso"] or match["after"] or match["last"] or match["numeric"] or "0"
@@ -97,7 +106,12 @@ def _find_ordinals(text: str) -> Iterator[FoundNumber]:
         yield FoundNumber(match.start(), match.end(), match[0], float(digits), 1, role="ordinal")
     # "(1)" by itself is as often a count in parentheses as the number of an item.
     is_enumerated = "(1)" in text and "(2)" in text
-    for pattern in (patterns.LABELLED, patterns.LIST_ITEM, *([patterns.ENUMERATED] if is_enumerated else [])):
+    for pattern in (
+        patterns.LABELLED,
+        patterns.LABELLED_TOGETHER,
+        patterns.LIST_ITEM,
+        *([patterns.ENUMERATED] if is_enumerated else []),
+    ):
         for match in pattern.finditer(text):
             group = "number" if match["number"] else "dotted"
             yield FoundNumber(*match.span(group), match[group], float(match[group]), 1, role="ordinal")
@@ -120,6 +134,40 @@ def _find_powers(text: str) -> Iterator[FoundNumber]:
             power = 10.0 ** _read_exponent(match["exponent"] or match["raised"])
             before = _read_before(text, match.start())
             yield FoundNumber(match.start(), match.end(), match[0], power, power, **before)
+
+
+def _find_fractions(text: str) -> Iterator[FoundNumber]:
+    """Numbers such as 3½ and 2/3, which stand for what rounds to them with one decimal and two."""
+    for match in patterns.VULGAR.finditer(text):
+        if not re.search(r"[\d.,][.,\u00a0 ]?$", text[max(0, match.start() - 2) : match.start()]):
+            value = float(match["whole"] or 0) + unicodedata.numeric(match["sign"])
+            yield _read_fraction(text, match, value, 0.1)
+    for match in patterns.FRACTION.finditer(text):
+        top, bottom = int(match["top"]), int(match["bottom"])
+        if top < bottom and (match["of"] or bottom <= 4):
+            yield _read_fraction(text, match, top / bottom, 0.01)
+
+
+def _read_fraction(text: str, match: re.Match[str], value: float, last_digit: float) -> FoundNumber:
+    start, end = match.span()
+    following = patterns.SUFFIX.match(text, end)
+    suffix = following.groupdict() if following else {}
+    end = following.end() if following else end
+    written = suffix.get("scale") or suffix.get("letter") or suffix.get("million")
+    scale = patterns.SCALES[written] if written else 1.0
+    percent = suffix.get("sign_percent") or suffix.get("percent")
+    if re.search(rf"(?:^|[\s(])[{patterns.MINUS}]$", text[max(0, start - 2) : start]):
+        start, value = start - 1, -value
+    return FoundNumber(
+        start,
+        end,
+        text[start:end],
+        value * scale,
+        last_digit * scale,
+        percent=patterns.PERCENTS[percent] if percent else 0.0,
+        unit=read_unit(text, end),
+        **_read_before(text, start),
+    )
 
 
 def _find_quantities(text: str, taken: bytearray, *, decimal_comma: bool) -> Iterator[FoundNumber]:
@@ -152,6 +200,9 @@ def _read_quantity(text: str, match: re.Match[str], *, decimal_comma: bool) -> F
         suffix = following.groupdict() if following else {}
     if end == match.end("digits") and (to := patterns.RANGE.match(text, end)):
         suffix = to.groupdict()
+    unit = read_unit(text, end)
+    if unit is None and (to := patterns.RANGE_TO.match(text, end)):
+        unit = read_unit(text, to.end())
     if ratio := patterns.RATIO.match(text, end):
         end = ratio.end()
     value, last_digit = _read_digits(digits)
@@ -170,6 +221,7 @@ def _read_quantity(text: str, match: re.Match[str], *, decimal_comma: bool) -> F
         (-value if is_negative else value) * scale,
         last_digit * scale,
         percent=patterns.PERCENTS[percent] if percent else 0.0,
+        unit=unit,
         **_read_before(text, start),
     )
 

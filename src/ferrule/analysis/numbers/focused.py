@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from ferrule.analysis.numbers import patterns
 from ferrule.analysis.numbers.finding import LARGEST
-from ferrule.analysis.numbers.matching import NumberLink, NumberSource, SourceIndex, match_numbers
+from ferrule.analysis.numbers.matching import NumberLink, SourceIndex, match_numbers
+from ferrule.analysis.numbers.source_numbers import NumberSource
 from ferrule.analysis.result import FocusedAnswer
 
 _LISTED: Final = ("year", "ordinal")

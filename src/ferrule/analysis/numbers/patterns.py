@@ -12,7 +12,7 @@ OTHER_DIGIT = re.compile(r"(?![0-9])\d|(?<=\d)[．，٫٬](?=\d)|(?<=\d)[％٪]"
 """Decimal digits of other scripts, and the separators between them: full-width and Arabic ones."""
 SCALES = {
     **dict.fromkeys(("k", "K", "thousand"), 1e3),
-    **dict.fromkeys(("M", "MM", "mn", "mln", "million"), 1e6),
+    **dict.fromkeys(("M", "MM", "mn", "mln", "Mio", "million"), 1e6),
     **dict.fromkeys(("B", "bn", "Bn", "BN", "billion"), 1e9),
     **dict.fromkeys(("T", "tn", "trillion"), 1e12),
 }
@@ -32,7 +32,7 @@ _DIGITS = rf"""
   | [0-9]{{1,3}}(?:\.[0-9]{{3}}){{2,99}}(?![0-9.])                   # 1.234.567
   | [1-9][0-9]{{0,2}}(?P<comma>[,'’ʼ_{SPACES}])[0-9]{{3}}(?:(?P=comma)[0-9]{{3}}){{0,999}}(?![0-9])(?:\.[0-9]+)?
   | [1-9][0-9]?(?:,[0-9]{{2}}){{1,99}},[0-9]{{3}}(?![0-9])(?:\.[0-9]+)?     # 12,34,567
-  | [0-9]*\.[0-9]+
+  | [0-9]+\.[0-9]+ | (?<!\.)\.[0-9]+                               # of "16..91", 91
   | [0-9]+
 """
 _EXPONENT = r"""
@@ -40,7 +40,7 @@ _EXPONENT = r"""
   | \s?(?:[×x*·]|\\times)\s?10(?:\^|\*\*)\{?[-−–+]?[0-9]{1,3}\}?
   | \s?[×x·]\s?10[⁺⁻]?[⁰¹²³⁴-⁹]+
 """
-_LONG_SCALES = "thousand|million|billion|trillion|bn|Bn|BN|mn|mln|tn"
+_LONG_SCALES = "thousand|million|Mio|billion|trillion|bn|Bn|BN|mn|mln|tn"
 _PERCENT_WORDS = "percentage[ ]points?|basis[ ]points?|percent|per[ ]cent|pct|pp|bps"
 _SUFFIX = rf"""
     [ {SPACES}-]?(?P<scale>(?:{_LONG_SCALES})\b)
@@ -57,6 +57,7 @@ NUMBER = re.compile(
 )
 RANGE = re.compile(rf"(?:[{MINUS}—]|\ to\ |\ and\ )[$€£¥₹]?(?:{_DIGITS})(?:{_SUFFIX})", re.VERBOSE)
 """What makes the first number of "5–10%" or "1.2 to 1.5 million" one with the suffix of the last."""
+RANGE_TO = re.compile(rf"(?:[{MINUS}—]|\ (?:to|and|or)\ )(?:{_DIGITS})", re.VERBOSE)
 POWER = re.compile(r"(?<![\w.])10(?:\^\{?(?P<exponent>[-−–+]?[0-9]{1,3})\}?|(?P<raised>[⁺⁻]?[⁰¹²³⁴-⁹]+))")
 SPELLED = re.compile(
     rf"\b(?:(?P<tens>{'|'.join(TENS)})(?:[- ](?P<digit>{'|'.join(_ONES)}))?|(?P<small>{'|'.join(WORDS)}))"
@@ -67,10 +68,15 @@ SPELLED = re.compile(
 DECIMAL_COMMA = re.compile(rf"[0-9]{{1,3}}(?:[.'’ʼ{SPACES}][0-9]{{3}})+,[0-9]+|[0-9]+,[0-9]{{1,2}}|0,[0-9]+")
 """Digits whose comma stands before decimals."""
 
+VULGAR = re.compile(r"(?:(?P<whole>[0-9]{1,6})[ \u2009\u202f]?)?(?P<sign>[¼½¾⅐-⅞])")
+FRACTION = re.compile(
+    r"(?<![\d.,/:$€£])(?P<top>[1-9][0-9]?)/(?P<bottom>[2-9]|1[0-2]|16|20|24|32|64|100)(?![\d.,]*[\d/])"
+    r"(?=(?P<of>[ ]of\b)?)"
+)
+"""Two numbers with a slash between them: a fraction before "of", or if it is a half, thirds or quarters."""
 RATIO = re.compile(r":1(?!\.?[0-9:])")
-SPACED = re.compile(r"(?<![\d.,])[1-9][0-9]{0,2}(?:(?: [0-9]{3}){2,}| 0[0-9]{2})(?![.,]?[0-9])")
-"""Groups of three digits with ordinary spaces between them. Two by themselves may be two numbers, unless the second
-begins with a zero."""
+SPACED = re.compile(r"(?<![\w.,:/%])(?<![\d)\]%] )[1-9][0-9]{0,2}(?: [0-9]{3})+(?![.,]?[0-9]| [0-9]|[A-Za-z:/-])")
+"""Groups of three digits with ordinary spaces between them, in prose: not in a row of numbers, as a table has."""
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 DATE = re.compile(
@@ -86,6 +92,7 @@ DATE = re.compile(
 YEAR = re.compile(
     r"(?<![\w.,/$€£'’])(?:FY[ -]?(?:[12][0-9]{3}|[0-9]{2})|(?P<decade>[12][0-9]{2}0)s"
     r"|(?P<year>1[5-9][0-9]{2}|2[01][0-9]{2}))(?:[/–-][0-9]{2})?(?![\w%]|[.,'’][0-9])"
+    r"|(?<![\w.,])[0-9]{1,4}(?=(?:[ ]?[–-][ ]?[0-9]{1,4})?[ ](?:BCE?|CE)\b)|(?<=AD )[0-9]{1,4}\b(?![.,][0-9])"
 )
 NO_YEAR_BEFORE = re.compile(
     r"(?:[=<>≈~+×*]|\bn\s*[=:])\s*$|(?<![\w)])[-−]$"
@@ -112,14 +119,24 @@ NAME = re.compile(
     r"|\b(?:[Pp]ython|pandas|numpy|scipy|scikit-learn|statsmodels|[Vv]ersion)[ ][0-9]+(?:\.[0-9]+)+"
 )
 """Digits that belong to a name: versions, indices, standards."""
+_LABELS = (
+    "steps?|tasks?|tables?|figures?|figs?\\.|phases?|parts?|sections?|chapters?|rounds?|stages?|weeks?|days?|months?"
+    "|quarters?|groups?|clusters?|segments?|models?|class|rank(?:ed)?|number|nos?\\.|versions?|hypothes[ie]s|options?|top"
+    "|level|questions?|items?|lines?|equation|scenarios?|plan|run|store|experiments?|component|pages?"
+)
+_UNIT_NEXT = r"[ ]?(?:m?s|min|h|hours?|minutes?|seconds?|days?|km|kg)\b"
 LABELLED = re.compile(
-    r"\b(?:steps?|tasks?|tables?|figures?|figs?\.|phases?|parts?|sections?|chapters?|rounds?|stages?|weeks?|days?|months?"
-    r"|quarters?|groups?|clusters?|models?|class|rank(?:ed)?|number|nos?\.|versions?|hypothes[ie]s|options?|top|level"
-    r"|question|item|line|equation|scenario|plan|run|store|experiment|component|page)"
-    r"[ \u00a0](?P<number>[1-9][0-9]{0,2})(?![0-9]*[%,.]?[0-9])(?![%\w])"
+    rf"\b(?:{_LABELS})[ \u00a0](?P<number>[1-9][0-9]{{0,2}})(?![0-9]*[%,.]?[0-9])(?![%\w]|{_UNIT_NEXT})"
     r"|\b(?:sections?|tables?|figures?|chapters?)[ ](?P<dotted>[0-9]+\.[0-9]+)",
     re.IGNORECASE,
 )
+LABELLED_TOGETHER = re.compile(
+    rf"\b(?=[a-z]+s[ ])(?:{_LABELS})[ ][1-9][0-9]{{0,2}}(?:,[ ][1-9][0-9]{{0,2}})*,?(?:[ ](?:and|or|to)[ ]|[–-])"
+    rf"(?P<number>[1-9][0-9]{{0,2}})(?![0-9]*[%,.]?[0-9])(?![%\w]|{_UNIT_NEXT})",
+    re.IGNORECASE,
+)
+"""The last of several: "steps 3 and 5"."""
+LABEL_BEFORE = re.compile(rf"\b(?:{_LABELS}|{_MONTH})[ ]$", re.IGNORECASE)
 LIST_ITEM = re.compile(r"^[ \t>#*_-]*(?P<number>[0-9]{1,3})[.)](?=[ \t*_])", re.MULTILINE)
 ENUMERATED = re.compile(r"\((?P<number>[0-9]{1,2})\)(?= [A-Za-z])")
 
@@ -132,7 +149,7 @@ ROUGH = re.compile(
 COMPARED = re.compile(r"(?P<below>[<≤]=?)\s*$|(?P<above>[>≥]=?)\s*$")
 DECREASE = re.compile(
     r"\b(?:fell|fall(?:s|en|ing)?|drop(?:s|ped|ping)?|declin(?:e|ed|es|ing)|decreas(?:e|ed|es|ing)|lower(?:ed|s|ing)?|less"
-    r"|loss(?:es)?|lost|los(?:e|es|ing)|fewer|down|below|under|behind|reduc(?:e|ed|es|tion|ing)|negative(?:ly)?|minus|shr[aiu]nk|short"
+    r"|loss(?:es)?|lost|los(?:e|es|ing)|fewer|down|below|under|behind|reduc(?:e|ed|es|tion|ing)|negative(?:ly)?|minus|shr[aiu]nk(?:s|ing)?|short|underestimat(?:e[sd]?|ing)"
     r"|shortfall|deficit|cut|cheaper|smaller|worse|slower|decay(?:s|ed)?|slump(?:ed)?|plung(?:e|ed)|lag(?:s|ged)?|colder"
     r"|shorter|earl(?:y|ier)|sooner|ahead|weaker|poorer|younger|outflow|contract(?:ed|ion)|slid|slip(?:ped)?|gap|differ(?:s|ence|ed)?)\b",
     re.IGNORECASE,

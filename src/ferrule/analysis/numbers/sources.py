@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ferrule.analysis.numbers.matching import NumberSource
+from ferrule.analysis.numbers.source_numbers import NumberSource
 from ferrule.analysis.result import TaskExecution
 from ferrule.analysis.settings import PYTHON
 

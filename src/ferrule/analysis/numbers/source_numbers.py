@@ -1,0 +1,118 @@
+"""Reads the numbers of what an answer may have come from, each with the words and units of its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from ferrule.analysis.numbers import patterns
+from ferrule.analysis.numbers.context import Context, read_words
+from ferrule.analysis.numbers.finding import FoundNumber, find_numbers
+from ferrule.analysis.numbers.units import Unit, find_units
+
+SourceKind = Literal["run", "question", "profile", "model"]
+Statistic = Literal["", "extreme", "mean", "deviation", "quantile"]
+P_WORD: Final = "p-value"
+"""What a number of a source is near if it is a p-value."""
+_P_VALUE = re.compile(r"\bp(?:[-_ ]?val(?:ue)?s?\b|[ ]*[:=]|[ ]+$)|\bpvalue|\bPr\b|\bprob\b", re.IGNORECASE)
+_LEGEND = re.compile(r"quantiles \([^)]*\)")
+"""What a profile says its quantiles are of: numbers that stand in no data."""
+_CROWD = 40
+"""With more numbers than these in a source, one of two digits may be found there by chance."""
+_STATISTIC = re.compile(
+    r"\b(?:(?P<extreme>min(?:imum)?|max(?:imum)?)|(?P<mean>mean|average)|(?P<deviation>std|sd|(?:standard )?deviation)"
+    r"|(?P<quantile>quantiles?|median|percentiles?))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSource:
+    """A text that an answer's numbers may have come from.
+
+    `id` is a task's ("t1"), "question", or of a profile ("sales.profile"). A "run" is of code; a "model" wrote the
+    text without running any. `values` are numbers of the same source that its text may show rounded.
+    """
+
+    id: str
+    kind: SourceKind
+    text: str
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNumber:
+    """A number of a source: its value as a plain number, how exactly it is known, and what stands around it."""
+
+    value: float
+    last_digit: float
+    source: NumberSource
+    order: int
+    context: Context
+    is_percent: bool
+    is_crowded: bool
+    role: str
+    text: str
+    statistic: Statistic = ""
+    is_range: bool = False
+    """Whether it is one end of a range of whole numbers, as the name of a group is: "18-49"."""
+
+
+def read_source(order: int, source: NumberSource) -> Iterator[SourceNumber]:
+    # A person writes a question as a model writes an answer, with spaces and commas within numbers.
+    is_output = source.kind in ("run", "profile")
+    lines = [(line, find_numbers(line, is_output=is_output)) for line in source.text.splitlines()]
+    is_crowded = len(source.values) + sum(len(numbers) for _, numbers in lines) > _CROWD
+    header: frozenset[str] = frozenset()
+    header_units: frozenset[Unit] = frozenset()
+    for line, numbers in lines:
+        words = read_words(line)
+        if all(number.role != "quantity" for number in numbers):
+            header, header_units = (words, find_units(line)) if words else (header, header_units)
+        is_decrease = patterns.DECREASE.search(line) is not None
+        around = words | header
+        units = find_units(line) | header_units
+        legend = _LEGEND.search(line) if source.kind == "profile" else None
+        for number in numbers:
+            near = read_words(line[max(0, number.start - 30) : number.end + 15])
+            if _P_VALUE.search(line[max(0, number.start - 24) : number.start]):
+                near |= {P_WORD}
+            is_legend = legend is not None and legend.start() < number.start < legend.end()
+            context = Context(around, near, is_decrease=is_decrease, is_chosen=is_legend, units=units)
+            is_percent = number.percent == 1e-2
+            yield SourceNumber(
+                number.value,
+                number.last_digit,
+                source,
+                order,
+                context,
+                is_percent,
+                is_crowded,
+                number.role,
+                number.text,
+                _find_statistic(line, number) if source.kind == "profile" else "",
+                source.kind == "run" and _is_end_of_range(line, number),
+            )
+    for value in source.values:
+        yield SourceNumber(value, 0.0, source, order, Context(), False, is_crowded, "quantity", "")
+
+
+def _find_statistic(line: str, number: FoundNumber) -> Statistic:
+    """Which statistic of a column a number of a profile is."""
+    if re.match(r" (?:to|\.\.) |\.\.", line[number.end :]) or re.search(r" to $|\.\. ?$", line[: number.start]):
+        return "extreme"
+    found = list(_STATISTIC.finditer(line, max(0, number.start - 150), number.start))
+    name = found[-1].lastgroup if found and ";" not in line[found[-1].end() : number.start] else None
+    between = line[found[-1].end() : number.start] if found else ""
+    if name == "quantile" or not re.search(r"[0-9]", between):
+        return name or ""  # type: ignore[return-value]
+    return ""
+
+
+def _is_end_of_range(line: str, number: FoundNumber) -> bool:
+    around = line[max(0, number.start - 5) : number.end + 5]
+    place = number.start - max(0, number.start - 5)
+    ranges = re.finditer(r"(?<![0-9.,-])[0-9]{1,3}[-–][0-9]{1,3}(?![0-9.,-])", around)
+    return any(one.start() <= place < one.end() for one in ranges)
