@@ -4,9 +4,9 @@ A file holds a list of {"answer", "sources": [{"id", "kind", "text"}], "labels":
 the labels in the order of the answer. A link is right if it covers the same digits, and names the same source; for a
 year or an ordinal, if it is listed as one.
 
-`numbers_labelled_held_out.json` is the half, drawn by chance, of a set that was labelled by somebody who hadn't read the
-rules, and `numbers_labelled_fourth.json` the other half, which rules were made with. The held-out half was measured once
-(docs/analysis.md has the rates); a rule changed because of it needs another such set.
+`numbers_labelled_held_out.json` is the half, drawn by chance, of a set that was labelled by somebody who hadn't read
+the rules, and `numbers_labelled_fourth.json` the other half, which rules were made with. The held-out half was measured
+once (docs/analysis.md has the rates); a rule changed because of it needs another such set.
 """
 
 from __future__ import annotations
