@@ -183,8 +183,11 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
     "torn.parquet": ("can't be read", lambda path: path.write_bytes(b"PAR1" + b"x" * 90)),
     "torn.csv.gz": ("unpacking it with gzip fails", lambda path: path.write_bytes(b"\x1f\x8b\x08" + b"x" * 90)),
     "nul.csv": ("NUL byte at 4", lambda path: path.write_bytes(b"a,b\n\x001,2\n" * 3)),
-    "torn.json": ("can't be read", lambda path: path.write_text('[{"a": 1}, {"a": ')),
-    "broken.jsonl": ("can't be read", lambda path: path.write_text('{"a": 1}\n{"a": oops}\n')),
+    "torn.json": ("isn't valid JSON in line 1, character 18", lambda path: path.write_text('[{"a": 1}, {"a": ')),
+    "broken.jsonl": (
+        "isn't valid JSON in line 2, character 7: expecting value",
+        lambda path: path.write_text('{"a": 1}\n{"a": oops}\n'),
+    ),
     "torn.db": ("damaged SQLite database", lambda path: path.write_bytes(b"SQLite format 3\0" + b"x" * 900)),
     "paper.pdf": ("is a PDF document", lambda path: path.write_bytes(b"%PDF-1.7 ...")),
 }

@@ -31,8 +31,8 @@ _PACKAGES: Final = ("duckdb", "fsspec", "pyarrow")
 _SECONDS: Final = 600.0
 _LONGEST_MESSAGE: Final = 600
 """For one step: looking at a file, or the next piece of it."""
-_MODULES: Final = ("wording", "detection", "conversion", "csv_lines", "records", "sheet_xml", "workbooks")
-_TEXT_MODULES: Final = ("wording", "conversion", "csv_lines")
+_TEXT_MODULES: Final = ("wording", "detection", "conversion", "json_errors", "forms", "csv_types", "csv_lines")
+_MODULES: Final = (*_TEXT_MODULES, "records", "sheet_xml", "workbooks")
 _MAX_UNPACKED: Final = 20 * 1024**3
 _MAX_PARTS: Final = 60
 """Sheets of a workbook, or tables of a database."""
@@ -182,14 +182,14 @@ class _Reader:
             found = await _call(session, source, f"inspect_file({data!r}, {source.path.name!r})")
             kind, encoding, notes = str(found["kind"]), found["encoding"], tuple(map(str, found["notes"]))
             if not found["compression"] and encoding in {None, "utf-8"}:
-                return await self._convert_parts(session, source, data, kind, notes)
+                return await self._convert_parts(session, source, source.path, data, kind, notes)
             chunks = f"decode_chunks({data!r}, {found['compression']!r}, {encoding!r})"
             with _PartFile(self._folder) as file:
                 await _call(session, source, f"stream = copy_bytes({chunks}, {_MAX_UNPACKED})")
                 await _take(session, source, file)
                 file.finish()
                 async with await self._open([Mount(file.path, data)], source, *_TEXT_MODULES) as unpacked:
-                    return await self._convert_parts(unpacked, source, data, kind, notes)
+                    return await self._convert_parts(unpacked, source, file.path, data, kind, notes)
 
     def _find(self, path: Path) -> str:
         """The name of a file for the code in the sandbox."""
@@ -206,10 +206,14 @@ class _Reader:
         return session
 
     async def _convert_parts(
-        self, session: SandboxSession, source: DataSource, data: str, kind: str, notes: tuple[str, ...]
+        self, session: SandboxSession, source: DataSource, path: Path, data: str, kind: str, notes: tuple[str, ...]
     ) -> list[_Part]:
-        if kind not in {"excel", "sqlite"}:
-            return [await self._convert_text(session, source, data, kind, notes)]
+        if kind == "csv":
+            return [await self._convert_csv(session, source, path, data, notes)]
+        if kind in {"json", "jsonl"}:
+            return [await self._convert_json(session, source, data, kind, notes)]
+        if kind == "parquet":
+            return [await self._copy(session, source, kind, f"make_parquet_query({data!r})", notes)]
         if kind == "sqlite":
             await asyncio.to_thread(_check_journal, source.path)
         lister = "list_sheets" if kind == "excel" else "list_database_tables"
@@ -227,46 +231,47 @@ class _Reader:
             left_out = ()  # said once
         return parts
 
-    async def _convert_text(
-        self,
-        session: SandboxSession,
-        source: DataSource,
-        data: str,
-        kind: str,
-        notes: tuple[str, ...],
-        regular: bool = False,
+    async def _convert_csv(
+        self, session: SandboxSession, source: DataSource, path: Path, data: str, notes: tuple[str, ...]
     ) -> _Part:
-        """Convert CSV, JSON or Parquet: with types by the first rows, and if these don't fit, by all rows."""
-        for whole in (True,) if regular or kind == "parquet" else (False, True):
-            make = f"make_query({data!r}, {kind!r}, {self._memory}, {whole}), []"
-            if kind == "csv":
-                make = f"make_csv_query(connect({self._memory}), {data!r}, {regular}, {whole})"
-            code = f"query, notes = {make}\nstream = copy_relation({self._memory}, query)\nnotes"
-            with _PartFile(self._folder) as file:
-                try:
-                    said = [str(note) for note in await _call(session, source, code)]
-                    await _take(session, source, file)
-                except _ChildError as error:
-                    if whole and (kind != "csv" or regular):
-                        raise
-                    if error.kind == "IrregularLines":
-                        break
-                    continue
-                return _Part(source, kind, None, source.table_name, *file.keep(), (*notes, *said))
-        return await self._convert_irregular(session, source, data, notes)
-
-    async def _convert_irregular(
-        self, session: SandboxSession, source: DataSource, data: str, notes: tuple[str, ...]
-    ) -> _Part:
-        """Convert CSV whose lines differ in the number of cells."""
-        code = f"notes, chunks = regularize_lines({data!r})\nstream = copy_bytes(chunks, {_MAX_UNPACKED})\nnotes"
+        """Convert the CSV of `path`; if its lines differ in the number of cells, write it again first."""
+        query = f"make_csv_query(connect({self._memory}), {data!r}"
+        try:
+            return await self._copy(session, source, "csv", f"{query})", notes)
+        except _ChildError:
+            code = f"notes, chunks = regularize_lines({data!r})\nstream = copy_bytes(chunks, {_MAX_UNPACKED})\nnotes"
         with _PartFile(self._folder) as file:
             said = [str(note) for note in await _call(session, source, code)]
             await _take(session, source, file)
             file.finish()
-            mount = Mount(file.path, data)
-            async with await self._open([mount], source, *_TEXT_MODULES) as regular:
-                return await self._convert_text(regular, source, data, "csv", (*notes, *said), regular=True)
+            mounts = [Mount(file.path, data), Mount(path, "original")]
+            async with await self._open(mounts, source, *_TEXT_MODULES) as regular:
+                return await self._copy(regular, source, "csv", f"{query}, 'original')", (*notes, *said))
+
+    async def _convert_json(
+        self, session: SandboxSession, source: DataSource, data: str, kind: str, notes: tuple[str, ...]
+    ) -> _Part:
+        """Convert JSON: with types by the first rows, and if these don't fit, by all rows."""
+        query = f"make_json_query({data!r}, {kind!r}, {self._memory}, "
+        try:
+            return await self._copy(session, source, kind, f"{query}False)", notes)
+        except _ChildError:
+            pass
+        try:
+            return await self._copy(session, source, kind, f"{query}True)", notes)
+        except _ChildError:
+            await _call(session, source, f"explain_json({data!r}, {kind!r})")
+            raise
+
+    async def _copy(
+        self, session: SandboxSession, source: DataSource, kind: str, make: str, notes: tuple[str, ...]
+    ) -> _Part:
+        """Convert by the query that the code of `make` gives."""
+        code = f"query, notes = {make}\nstream = copy_relation({self._memory}, query)\nnotes"
+        with _PartFile(self._folder) as file:
+            said = [str(note) for note in await _call(session, source, code)]
+            await _take(session, source, file)
+            return _Part(source, kind, None, source.table_name, *file.keep(), (*notes, *said))
 
     async def profile(self, part: _Part) -> Table:
         """Profile a table that was converted."""

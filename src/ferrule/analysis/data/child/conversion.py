@@ -6,13 +6,18 @@ the folder of the run has to hold the whole.
 
 from __future__ import annotations
 
+import json
 import queue
+import re
 import threading
 from collections.abc import Iterable
 from typing import Any
 
 import duckdb
 import fsspec
+
+from ferrule.analysis.data.child.json_errors import explain_json
+from ferrule.analysis.data.child.wording import describe_renamed, make_unique, quote_column
 
 PIECE = 4 << 20
 ROWS = 61_440
@@ -160,24 +165,49 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def make_query(path: str, kind: str, memory: int, whole: bool) -> str:
-    """Return the query that reads a file of Parquet or JSON. `whole`: types are found by all rows."""
-    if kind == "parquet":
-        return f"SELECT * FROM read_parquet({quote(path)})"
-    return make_json_query(path, kind, memory, whole)
+def make_parquet_query(path: str) -> tuple[str, list[str]]:
+    """Return the query of a file of Parquet, and notes."""
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(path)
+    renamed = describe_renamed(schema.names, make_unique(schema.names))
+    zones = [(field.name, zone) for field in schema if (zone := getattr(field.type, "tz", None)) not in {None, "UTC"}]
+    notes = [
+        f"{quote_column(name)}: times of {quote_column(zone)} are in UTC here; "
+        f".dt.tz_convert({quote_column(zone)}) of it has the local ones"
+        for name, zone in zones
+    ]
+    return f"SELECT * FROM read_parquet({quote(path)})", renamed + notes
 
 
-def make_json_query(path: str, kind: str, memory: int, whole: bool) -> str:
-    """Return the query of a file of JSON or JSON lines; an object of lists is a table too."""
+def make_json_query(path: str, kind: str, memory: int, whole: bool) -> tuple[str, list[str]]:
+    """Return the query of a file of JSON or JSON lines, and notes; an object of lists is a table too.
+
+    `whole`: types are found by all rows.
+    """
     shape = "newline_delimited" if kind == "jsonl" else "auto"
     sample = -1 if whole else 20480
     source = f"read_json({quote(path)}, format='{shape}', sample_size={sample})"
     lists = find_lists(connect(memory), source) if kind == "json" else []
     if len(lists) == 1 and "STRUCT" in lists[0][1]:
-        return f"SELECT unnest({lists[0][0]}, max_depth := 2) FROM {source}"
+        return f"SELECT unnest({lists[0][0]}, max_depth := 2) FROM {source}", []
     if lists:
-        return f"SELECT {', '.join(f'unnest({name}) AS {name}' for name, _ in lists)} FROM {source}"
-    return f"SELECT * FROM {source}"
+        return f"SELECT {', '.join(f'unnest({name}) AS {name}' for name, _ in lists)} FROM {source}", []
+    columns = [row[0] for row in connect(memory).execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
+    if columns == ["json"]:
+        explain_json(path, kind)
+    return f"SELECT * FROM {source}", _find_renamed(path, columns)
+
+
+def _find_renamed(path: str, columns: list[str]) -> list[str]:
+    """Return a note of the keys that differ only in case, to which duckdb adds a number."""
+    numbered = [found for name in columns if (found := re.fullmatch(r"(.+)_[0-9]+", name))]
+    if not numbered:
+        return []
+    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - in the sandbox
+        head = file.read(1 << 20)
+    renamed = [(one[1], one[0]) for one in numbered if json.dumps(one[0]) not in head and json.dumps(one[1]) in head]
+    return describe_renamed([old for old, _ in renamed], [new for _, new in renamed])
 
 
 def find_lists(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:

@@ -12,9 +12,15 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import duckdb
+
+from ferrule.analysis.data.child.csv_types import TypeFinder, list_texts
+from ferrule.analysis.data.child.forms import quote_text
+from ferrule.analysis.data.child.wording import describe_renamed, make_unique
 
 CHARACTERS = 1 << 20
 """That are written at a time."""
@@ -25,22 +31,6 @@ NO_DELIMITER = "\x1f"
 LINES_SHOWN = 3
 LINE = 32 << 20
 """Bytes of the longest line that duckdb is asked to read, where some are longer than its default of 2 MB."""
-MISSING = ("", "#N/A", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "<NA>", "#NA", "-nan", "-NaN")
-"""The texts that mean a missing value, as for pandas."""
-_SHORT_YEAR = ("NOT regexp_matches({0}, '[0-9]{{4}}')", "false", "may be dates with years of two digits, in any order")
-_LONG = ("regexp_full_match(trim({0}), '[+-]?[0-9]{{18,}}')", "false", "of more than 17 digits, which a number rounds")
-CHANGING = {
-    "BOOLEAN": (("lower(trim({0})) NOT IN ('true', 'false')", "false", "may mean true or false, such as yes and no"),),
-    "DATE": (_SHORT_YEAR,),
-    "TIMESTAMP": (_SHORT_YEAR,),
-    "HUGEINT": (_LONG,),
-    "DOUBLE": (
-        _LONG,
-        ("regexp_full_match(trim({0}), '[0-9]+[eE][0-9]+')", "contains({0}, '.')", "such as 1e5, which may be codes"),
-    ),
-}
-"""Of types: which values they would change or guess, if no value is of the other form; and how a note says so."""
-
 csv.field_size_limit(1 << 30)
 
 
@@ -62,73 +52,50 @@ class Lines:
 
 
 def make_csv_query(
-    connection: duckdb.DuckDBPyConnection, path: str, regular: bool, whole: bool
+    connection: duckdb.DuckDBPyConnection, path: str, original: str | None = None
 ) -> tuple[str, list[str]]:
-    """Return the query that reads a file, and notes. Raises `IrregularLines`.
+    """Return the query that reads a file, with types that fit all rows, and notes. Raises `IrregularLines`.
 
-    `regular`: it was written by `regularize_lines`. `whole`: types are found by all rows, not by the first 20,000.
+    `original`: the file of which `path` was written by `regularize_lines`.
     """
-    if regular:
+    if original is not None:
         lines = Lines(path, ",", '"')
         lines.header = next(read_lines(path, ",", '"'))[1]
         lines.width = len(lines.header)
     else:
         lines = inspect_regular(connection, path)
     names, notes = name_columns(lines)
+    if lines.has_header and not _has_second_line(lines):
+        taken = "names of columns" if len(names) > 1 else "name of a column"
+        notes.append(f"it has no rows: its only line is taken as the {taken}")
     text = {"delim": lines.delimiter, "quote": lines.quote, "escape": lines.quote, "comment": ""}
     options = [f"{key}={quote_text(value)}" for key, value in text.items()]
     options += [f"header={str(lines.has_header).lower()}", "skip=0", "strict_mode=true"]
-    options += [f"max_line_size={LINE}", f"buffer_size={LINE}"] if regular else ["buffer_size=8000000"]
-    options += [f"nullstr=[{', '.join(map(quote_text, MISSING))}]", f"names=[{', '.join(map(quote_text, names))}]"]
-    base = f"read_csv({quote_text(path)}, {', '.join(options)}{', sample_size=-1' if whole else ''}"
-    columns = [(row[0], row[1]) for row in connection.execute(f"DESCRIBE SELECT * FROM {base})").fetchall()]
-    kept, more = keep_texts(connection, base, columns)
-    if kept:
-        types = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in kept)
-        base += f", types={{{types}}}"
-        notes += more
-    texts = [name for name, kind in columns if kind == "VARCHAR"]
-    if lines.delimiter != "," and _has_decimal_commas(connection, base, texts):
-        base += ", decimal_separator=','"
-        notes.append("numbers with a decimal comma")
-    return f"SELECT * FROM {base})", notes
+    options += [f"max_line_size={LINE}", f"buffer_size={LINE}"] if original else ["buffer_size=8000000"]
+    options += [f"names=[{list_texts(names)}]"]
+
+    def read(missing: Sequence[str]) -> str:
+        return f"read_csv({quote_text(path)}, {', '.join(options)}, nullstr=[{list_texts(missing)}]"
+
+    def locate(row: int, place: int, value: str) -> str:
+        return find_line(inspect_irregular(original) if original else lines, row, place, value)
+
+    query, more = TypeFinder(connection, read, lines.delimiter, locate).find()
+    return query, notes + more
 
 
-def keep_texts(
-    connection: duckdb.DuckDBPyConnection, base: str, columns: Sequence[tuple[str, str]]
-) -> tuple[list[str], list[str]]:
-    """Return the columns that stay text, since a type would change a value or guess what it means; and notes."""
-    checks = [(name, *check) for name, kind in columns for check in CHANGING.get(kind.partition(" ")[0], ())]
-    if not checks:
-        return [], []
-    parts = []
-    for name, condition, unless, _ in checks:
-        column = '"' + name.replace('"', '""') + '"'
-        parts.append(
-            f"count(*) FILTER ({condition.format(column)}) * (count(*) FILTER ({unless.format(column)}) = 0)::INT"
-        )
-    counts = connection.execute(f"SELECT {', '.join(parts)} FROM {base}, all_varchar=true)").fetchone() or ()
-    found = [(name, count, why) for (name, _, _, why), count in zip(checks, counts, strict=True) if count]
-    notes = [f"{name!r} is text: {count:,} {'value' if count == 1 else 'values'} {why}" for name, count, why in found]
-    return list(dict.fromkeys(name for name, _, _ in found)), notes
+def _has_second_line(lines: Lines) -> bool:
+    with suppress(csv.Error):
+        return next(islice(read_lines(lines.path, lines.delimiter, lines.quote), 1, None), None) is not None
+    return True
 
 
-def _has_decimal_commas(connection: duckdb.DuckDBPyConnection, base: str, names: Sequence[str]) -> bool:
-    for name in names:
-        column = '"' + name.replace('"', '""') + '"'
-        found = connection.execute(
-            f"SELECT count(v), count(v) FILTER (regexp_full_match(v, '[+-]?[0-9]+(,[0-9]+)?')), "
-            f"count(v) FILTER (contains(v, ',')) "
-            f"FROM (SELECT trim({column}) AS v FROM {base}, all_varchar=true) LIMIT 5000)"
-        ).fetchone()
-        if found and found[0] and found[0] == found[1] and found[2]:
-            return True
-    return False
-
-
-def quote_text(text: str) -> str:
-    """Write a text as an SQL string."""
-    return "'" + text.replace("'", "''") + "'"
+def find_line(lines: Lines, row: int, place: int, value: str) -> str:
+    """Return the line of a value of the table, which is in the given row."""
+    records = ((line, cells) for line, cells in read_lines(lines.path, lines.delimiter, lines.quote))
+    data = (found for found in records if found[0] >= lines.first_line)
+    line, cells = next(islice(data, row - 1, None), (0, []))
+    return f"line {line:,}" if place < len(cells) and cells[place].strip() == value else f"row {row:,}"
 
 
 def inspect_regular(connection: duckdb.DuckDBPyConnection, path: str) -> Lines:
@@ -146,18 +113,26 @@ def inspect_regular(connection: duckdb.DuckDBPyConnection, path: str) -> Lines:
         raise IrregularLines
     lines = Lines(path, delimiter, '"' if quote in {"", "(empty)"} else quote)
     try:
-        first = next(read_lines(path, delimiter, lines.quote), (0, []))[1]
+        line, first = next(read_lines(path, delimiter, lines.quote), (0, []))
     except csv.Error:
         raise IrregularLines from None
     if len(first) != len(columns):
         raise IrregularLines
     lines.width, lines.has_header = len(first), bool(has_header)
     lines.header = first if has_header else []
+    lines.first_line = line + 1 if has_header else line
     return lines
 
 
 def regularize_lines(path: str) -> tuple[list[str], Iterator[bytes]]:
     """Return notes of what lines lack or have too much of, and the file with lines of the same length."""
+    lines = inspect_irregular(path)
+    names, notes = name_columns(lines)
+    return notes + lines.notes, _write_lines(lines, names)
+
+
+def inspect_irregular(path: str) -> Lines:
+    """Find the separator, the header and the lengths of the lines of a file."""
     # If quotation marks fit neither what seems to separate cells nor commas, all of them are part of the cells.
     for delimiter, quote in ((find_delimiter(path), '"'), (",", '"'), (find_delimiter(path, quote=""), "")):
         lines = Lines(path, delimiter, quote)
@@ -168,8 +143,7 @@ def regularize_lines(path: str) -> tuple[list[str], Iterator[bytes]]:
             continue
     if not lines.quote:
         lines.notes.append("quotation marks don't come in pairs: they are part of the cells")
-    names, notes = name_columns(lines)
-    return notes + lines.notes, _write_lines(lines, names)
+    return lines
 
 
 def _write_lines(lines: Lines, names: Sequence[str]) -> Iterator[bytes]:
@@ -292,24 +266,15 @@ def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
 
 def name_columns(lines: Lines) -> tuple[list[str], list[str]]:
     """Return the names of all columns, each only once, apart from case; and notes."""
-    names: list[str] = []
-    seen: set[str] = set()
-    changed: list[str] = []
-    for place in range(lines.width):
-        name = lines.header[place].strip() if place < len(lines.header) else ""
-        number, new = 1, name or f"column{place}"
-        while new.casefold() in seen:
-            new, number = f"{name or f'column{place}'}_{number}", number + 1
-        if name and new != name:
-            changed.append(f"{name!r} is {new!r}")
-        seen.add(new.casefold())
-        names.append(new)
+    written = [
+        (lines.header[place].strip() if place < len(lines.header) else "") or f"column{place}"
+        for place in range(lines.width)
+    ]
+    names = make_unique(written)
     notes = []
     if lines.delimiter not in {",", NO_DELIMITER} and lines.width > 1:
         notes.append(f"separated by {SEPARATORS.get(lines.delimiter, repr(lines.delimiter))}")
     if not lines.has_header:
         notes.append("it has no header: columns are named by their number")
-    if changed:
-        more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
-        notes.append(f"columns with the same name have a number added: {', '.join(changed[:5])}{more}")
+    notes += describe_renamed(written, names)
     return names, notes

@@ -70,6 +70,8 @@ def describe_missing(name: str, number: int, marker: str) -> str:
 
 def describe_misfits(name: str, misfits: int, total: int, what: str, value: object, place: str = "") -> str:
     """Say which values made a column text: `misfits` of `total` aren't `what`; the first is `value`, at `place`."""
-    verb = f"is not {ONE.get(what, what)}" if misfits == 1 else f"are not {what}"
-    first = "such as" if not place else f"{place}:" if misfits == 1 else f"the first is in {place}:"
-    return f"{quote_column(name)} is text: {misfits:,} of {total:,} values {verb} ({first} {quote_cell(value)})"
+    first, rest = what.partition(" ")[::2]
+    one = f"{ONE.get(first, first)} {rest}".strip()
+    verb = f"is not {one}" if misfits == 1 else f"are not {what}"
+    lead = "such as" if not place else f"{place}:" if misfits == 1 else f"the first is in {place}:"
+    return f"{quote_column(name)} is text: {misfits:,} of {total:,} values {verb} ({lead} {quote_cell(value)})"
