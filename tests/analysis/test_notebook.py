@@ -22,7 +22,7 @@ from ferrule.analysis.data.table import ColumnProfile, Table
 from ferrule.analysis.python_executor.runs import run_code
 from ferrule.analysis.python_executor.stages import ExtractedData
 from ferrule.analysis.report.notebook import render_notebook, write_notebook
-from ferrule.analysis.report.notebook_run import NotebookRun
+from ferrule.analysis.report.notebook_run import NotebookError, NotebookRun
 from ferrule.analysis.result import AnalysisResult, OutputEntry, TaskExecution
 from ferrule.analysis.versions import list_versions
 
@@ -169,6 +169,39 @@ def test_a_task_begins_with_no_names_of_others(capsys: pytest.CaptureFixture[str
         "t1: the same 3 numbers as in the analysis",
         "t3: 1 of 1 numbers differ from the analysis: 2.0 was 3.0",
     ]
+
+
+def test_it_has_the_versions_of_the_analysis(tmp_path: Path) -> None:
+    result = AnalysisResult("Why?", versions={"python": "3.10.2", "ferrule": "0.0.9", "numpy": "1.26.0"})
+    notebook = json.loads(render_notebook(result, tmp_path))
+    assert notebook["metadata"]["language_info"]["version"] == "3.10.2"
+    notes, setup = ("".join(cell["source"]) for cell in notebook["cells"][1:3])
+    assert "pip install 'ferrule[analysis]==0.0.9' numpy==1.26.0\n" in notes
+    assert "'numpy': '1.26.0'}" in setup
+    unknown = json.loads(render_notebook(AnalysisResult("Why?", versions={}), tmp_path))
+    assert "pip install 'ferrule[analysis]'\n" in "".join(unknown["cells"][1]["source"])
+
+
+def test_data_that_are_missing_are_named_with_their_places(tmp_path: Path) -> None:
+    data = {"sales": str(tmp_path / "data" / "sales.csv"), "costs": str(tmp_path / "costs.csv")}
+    with pytest.raises(NotebookError) as caught:
+        NotebookRun({}, data=data, digests={}, versions={})
+    shown = caught.value._render_traceback_()
+    assert shown[0] == "This notebook reads files that can't be found:"
+    assert shown[1:3] == [
+        f"- sales.csv, to be put at {tmp_path / 'data' / 'sales.csv'}",
+        f"- costs.csv, to be put at {tmp_path / 'costs.csv'}",
+    ]
+
+
+def test_a_frame_with_mixed_columns_is_passed_on() -> None:
+    names: dict[str, Any] = {}
+    run = NotebookRun(names, data={}, digests={}, versions={})
+    run.begin("t1")
+    names["result"] = pd.DataFrame({"mixed": ["x", 2.5, None, {"a": 1}, (1, 2)]})
+    run.end()
+    run.begin("t2")
+    assert names["results"]["t1"]["mixed"].tolist() == ["x", 2.5, None, {"a": 1}, (1, 2)]
 
 
 async def test_a_task_draws_the_numbers_that_its_notebook_draws() -> None:

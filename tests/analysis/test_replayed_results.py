@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +95,15 @@ async def test_data_are_named_as_they_were_given(tmp_path: Path, monkeypatch: py
         made, replayed = await record_and_replay(Path(f"recordings/{at}.jsonl"), ANSWERS, data=[given])
         assert [str(table.path) for table in made.tables] == [given]
         assert replayed == made
+
+
+async def test_a_replay_has_the_versions_of_the_recording(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    await run_analysis("Which plan?", model=StagedModel(ANSWERS), recording=record_analysis(path))
+    first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+    header = json.loads(first)
+    assert header["packages"]["python"] == platform.python_version()
+    header["packages"]["python"] = "3.10.2"
+    path.write_text(json.dumps(header) + "\n" + rest, encoding="utf-8")
+    replayed = await run_analysis("", recording=replay_analysis(path))
+    assert replayed.versions["python"] == "3.10.2"

@@ -11,7 +11,7 @@ from report_examples import ATTACKS, SCRIPT, make_hostile_result, make_result
 
 from ferrule.analysis.report.html import render_report, write_report
 from ferrule.analysis.report.tasks import describe_seconds
-from ferrule.analysis.result import AnalysisResult
+from ferrule.analysis.result import AnalysisResult, OutputEntry, TaskExecution
 
 ALLOWED = set(
     re.findall(
@@ -71,6 +71,13 @@ def test_the_page_shows_all_of_a_task() -> None:
 )
 def test_durations_are_rounded_before_they_are_split(seconds: float, shown: str) -> None:
     assert describe_seconds(seconds) == shown
+
+
+def test_the_first_line_of_a_table_keeps_its_place() -> None:
+    table = "   region  change\n0    West  -0.184"
+    task = TaskExecution("t1", "py_executor", "Change", result=f"\n{table}\n\nNote: repaired", notes=("repaired",))
+    page = render_report(AnalysisResult("Why?", output_entries=[OutputEntry("task_execution", task)]))
+    assert f">{table}</pre>" in page
 
 
 def test_a_partial_result_without_anything_is_a_page() -> None:

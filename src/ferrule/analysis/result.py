@@ -10,11 +10,13 @@ A result is valid at every moment of an analysis, also after a limit or a cancel
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ferrule.analysis.limits import Spending
 from ferrule.analysis.plan import Plan
+from ferrule.analysis.versions import list_versions
 from ferrule.conversation import Image
 
 if TYPE_CHECKING:
@@ -177,6 +179,9 @@ class AnalysisResult:
     usage: Spending = field(default_factory=Spending)
     shared: str = ""
     """What models were shown of the data."""
+    versions: Mapping[str, str] = field(default_factory=list_versions)
+    """What the code of its tasks ran with, Python and packages by name: for a replay, those of the recorded run; empty
+    if the recording hasn't got them."""
 
     @property
     def tasks(self) -> tuple[TaskExecution, ...]:

@@ -26,8 +26,9 @@ def render_result(run: CodeRun, notes: Sequence[str]) -> str:
         parts.append(f"Later tasks have it whole, as {run.type}")
     elif run.omitted:
         parts.append(f"Not all of it is here: {'; '.join(run.omitted[:5])}")
-    if run.output.strip():
-        parts.append(f"Printed:\n{shorten(run.output.strip(), _LONGEST)}")
+    # The first line of a printed table begins with spaces, under which its columns stand.
+    if printed := run.output.rstrip().lstrip("\r\n"):
+        parts.append(f"Printed:\n{shorten(printed, _LONGEST)}")
     if run.figures:
         parts.append(pluralize(len(run.figures), "figure"))
     if run.checks:

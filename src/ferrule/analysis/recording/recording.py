@@ -129,12 +129,15 @@ class Recording:
         """Whether a secret was replaced in what was recorded."""
         return self._writer is not None and self._writer.has_scrubbed
 
+    def find_versions(self) -> dict[str, str]:
+        """The versions of what runs code: of a replay, those of the recording, and now otherwise."""
+        return self.source.header.packages if self.source is not None and self.is_replay else list_versions()
+
     def begin(self, row: AnalysisRow) -> None:
         """Record what is asked, of which data, and how: `row` without what is the same for all recordings."""
         if self._writer is not None:
             earlier = None if self.earlier is None else os.path.relpath(self.earlier.path, self._writer.path.parent)
-            versions = self.source.header.packages if self.source is not None and self.is_replay else list_versions()
-            self._writer.add(row.model_copy(update={"continues": earlier, "packages": versions}))
+            self._writer.add(row.model_copy(update={"continues": earlier, "packages": self.find_versions()}))
 
     def wrap_model(self, model: Model) -> RecordedModel:
         """A model that records what this one answers."""

@@ -11,13 +11,13 @@ import pprint
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from platform import python_version
 from typing import Any, Final
 
 from ferrule._util.output_files import open_output
 from ferrule.analysis.report.tasks import sort_tasks
 from ferrule.analysis.result import AnalysisResult, TaskExecution
 from ferrule.analysis.settings import PYTHON
-from ferrule.analysis.versions import list_versions
 from ferrule.pages.elements import make_anchor, show_hidden
 
 _MOST_EXPECTED: Final = 20_000
@@ -36,7 +36,7 @@ def render_notebook(result: AnalysisResult, folder: Path) -> str:
     """The notebook as JSON. Its data are read by paths relative to `folder`, where it will be."""
     cells = [
         _make_text("question", "\n\n".join(_describe_answer(result))),
-        _make_text("setup-notes", _NOTES.format(requirements=" ".join(_list_requirements()))),
+        _make_text("setup-notes", _NOTES.format(requirements=" ".join(_list_requirements(result.versions)))),
         _make_code("setup", "\n".join(_write_setup(result, folder)), []),
         *(cell for task in sort_tasks(result) for cell in _make_task(task)),
     ]
@@ -45,10 +45,10 @@ def render_notebook(result: AnalysisResult, folder: Path) -> str:
         for output in cell["outputs"]:
             if output["output_type"] == "execute_result":
                 output["execution_count"] = count
-    versions = list_versions()
+    versions = dict(result.versions)
     metadata = {
         "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
-        "language_info": {"name": "python", "version": versions["python"]},
+        "language_info": {"name": "python", "version": versions.get("python", python_version())},
         "ferrule": {"question": result.question, "versions": versions},
     }
     whole = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
@@ -75,8 +75,10 @@ def _describe_answer(result: AnalysisResult) -> Iterator[str]:
         yield "\n".join(f"- {_escape_line(finding)}" for finding in result.key_findings)
 
 
-def _list_requirements() -> Iterator[str]:
-    for name, version in list_versions().items():
+def _list_requirements(versions: Mapping[str, str]) -> Iterator[str]:
+    if "ferrule" not in versions:
+        yield "'ferrule[analysis]'"
+    for name, version in versions.items():
         if name != "python":
             yield f"'ferrule[analysis]=={version}'" if name == "ferrule" else f"{name}=={version}"
 
@@ -88,7 +90,7 @@ def _write_setup(result: AnalysisResult, folder: Path) -> Iterator[str]:
     yield ""
     yield "run = NotebookRun("
     yield "    globals(),"
-    for name, value in (("data", files), ("digests", digests), ("versions", list_versions())):
+    for name, value in (("data", files), ("digests", digests), ("versions", dict(result.versions))):
         yield f"    {name}={_write_literal(value, 5 + len(name))},"
     yield ")"
 

@@ -13,16 +13,24 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
 from ferrule._util.pluralize import pluralize
 from ferrule.analysis.numbers.sources import read_numbers
 from ferrule.analysis.versions import list_versions
+from ferrule.errors import DataError
 
 SEED: Final = 0
 _SHOWN: Final = 5
+
+
+class NotebookError(DataError):
+    """Data of a notebook that can't be read. Jupyter shows its message without the lines of code that it came from."""
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).splitlines()
 
 
 class NotebookRun:
@@ -30,7 +38,7 @@ class NotebookRun:
 
     `data` are the files of the tables by name, relative to the notebook, `digests` the digests of the tables as they
     were analysed, `versions` those of `list_versions` then. Reports on standard output what is different now.
-    `memory` is in megabytes, for reading. Raises `DataError` for a file that can't be read.
+    `memory` is in megabytes, for reading. Raises `NotebookError` for a file that isn't there or can't be read.
     """
 
     def __init__(
@@ -98,9 +106,25 @@ def _read_tables(data: Mapping[str, str], folder: Path, memory: int) -> list[Any
     from ferrule.analysis.data.reading import read_tables
     from ferrule.analysis.data.sources import DataSource
 
+    if missing := [path for path in data.values() if not Path(path).is_file()]:
+        raise NotebookError(_explain_missing(missing))
     sources = [DataSource(Path(path), name) for name, path in data.items()]
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: run_synchronously(read_tables(sources, folder, memory=memory << 20))).result()
+        reading = thread.submit(lambda: run_synchronously(read_tables(sources, folder, memory=memory << 20)))
+        try:
+            return reading.result()
+        except DataError as error:
+            raise NotebookError(str(error)) from None
+
+
+def _explain_missing(paths: Sequence[str]) -> str:
+    """Which files aren't there, and where to put them: in full, since a notebook may have been moved."""
+    places = "\n".join(f"- {Path(path).name}, to be put at {Path(path).resolve()}" for path in dict.fromkeys(paths))
+    what = "a file" if len(set(paths)) == 1 else "files"
+    return (
+        f"This notebook reads {what} that can't be found:\n{places}\n"
+        "Put it there, or change its path after data= in this cell, and run the notebook again from this cell on."
+    )
 
 
 def _compare_versions(versions: Mapping[str, str]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -121,7 +122,8 @@ def _cut_notes(task: TaskExecution) -> str:
         text = text.replace(render_checks(task.checks), "")
     for note in task.notes:
         text = text.replace(f"Note: {note}", "")
-    return text.strip()
+    # The first line of a table begins with spaces, under which its columns stand.
+    return re.sub(r"\A(?:[ \t]*\n)+", "", text.rstrip())
 
 
 def _show_parts(task: TaskExecution) -> Iterator[Markup]:

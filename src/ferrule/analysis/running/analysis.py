@@ -90,7 +90,8 @@ class Analysis:
         self._briefing = Briefing(question, data.text, earlier=_describe_earlier(continues))
         self.error: FerruleError | None = None
         """The error that ended the planning or a round, if one did."""
-        self.result = AnalysisResult(question, data.tables, stopped=RUNNING, shared=data.text)
+        versions = self._recording.find_versions()
+        self.result = AnalysisResult(question, data.tables, stopped=RUNNING, shared=data.text, versions=versions)
 
     def report(self, event: AnalysisEvent) -> None:
         """Keep what belongs to the result, and pass the event on."""
