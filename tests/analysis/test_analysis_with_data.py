@@ -81,6 +81,8 @@ async def test_tables_results_and_figures_pass_through_the_tasks(folder: Path) -
     assert tasks["t1"].code == CHANGE
     assert tasks["t3"].figures[0].media_type == "image/png"
     assert "ZeroDivisionError" in str(tasks["t4"].error)
+    # The same code again: the executor doesn't run the task a second time either.
+    assert [attempt.failure for attempt in tasks["t4"].attempts] == ["runtime", "runtime"]
     assert {event.task for event in events if isinstance(event, TaskRetried)} == {"t1", "t4"}
     assert [(link.text, link.kind) for link in result.numbers] == [("19", "computed")]
     check_sharing(result, events, model)

@@ -13,9 +13,11 @@ from ferrule.analysis.data import DataSession, TaskValue
 from ferrule.analysis.events import TaskProgress, TaskRetried
 from ferrule.analysis.functions import FunctionRepository
 from ferrule.analysis.limits import AnalysisLimits
-from ferrule.analysis.python_executor.error_context import describe_exception
+from ferrule.analysis.python_executor.code_attempt import TriedCode
+from ferrule.analysis.python_executor.error_context import ErrorContext, describe_exception
 from ferrule.analysis.python_executor.executor import PythonExecutor
 from ferrule.analysis.python_executor.extraction import find_unknown_numbers
+from ferrule.analysis.python_executor.retries import FailureHistory
 from ferrule.analysis.settings import AnalysisSettings
 from ferrule.models.scripted import ScriptedModel
 
@@ -112,13 +114,65 @@ async def test_each_class_has_its_own_limit(session, wrong, setting, limit):
         "python_max_ast_retries": 0, "python_max_safety_retries": 0, "python_max_runtime_retries": 0,
         "python_max_tool_query_retries": 0, setting: limit,
     }  # fmt: skip
-    outcome, model = await run(session, {"code": wrong}, **settings)
+    # Each differs, as that of a model that learns: code that fails alike again isn't tried to the end.
+    codes = [
+        {**wrong, "code": wrong["code"].replace("result = ", f"result = {number} + ")} for number in range(limit + 1)
+    ]
+    outcome, model = await run(session, {"code": codes}, **settings)
     assert len(outcome.attempts) == limit + 1
     assert outcome.value is None
     attempts = f"{limit + 1} attempt{'s' if limit else ''}"
     assert outcome.error.startswith(f"after {attempts} there is no result; the last failure (")
     assert outcome.attempts[-1].message in outcome.error
     assert model.list_stages().count("t1/tool_query/0") == 1
+
+
+async def test_the_same_code_that_fails_alike_is_not_tried_to_the_end_of_its_limits(session):
+    same = [{**FAILING, "code": f"{FAILING['code']}  # attempt {number}\n"} for number in range(20)]
+    outcome, model = await run(session, {"code": same})
+    # A repetition ends the pass, the restart words the task anew, and another one ends the task.
+    assert [(attempt.failure, attempt.restart) for attempt in outcome.attempts] == [("runtime", 0)] * 2 + [
+        ("runtime", 1)
+    ]
+    assert len(model.seen) == 2 + 2 + 3
+    assert outcome.is_final
+    assert outcome.error == (
+        "the model wrote the same code again, which failed in the same way; after 3 attempts there is no result; the "
+        "last failure (runtime): line 2: KeyError: 'amuont'"
+    )
+
+
+async def test_a_line_that_stays_and_fails_alike_is_given_up(session):
+    around = [{**FAILING, "code": f"{FAILING['code']}\nprint({number})"} for number in range(20)]
+    outcome, _ = await run(session, {"code": around})
+    assert [attempt.restart for attempt in outcome.attempts] == [0, 0, 0, 1]
+    assert outcome.error.startswith("the same line failed in the same way 3 times; after 4 attempts there is no result")
+
+
+async def test_the_same_code_may_be_tried_again_with_another_check(session):
+    wrong, right = write_code("result = 35.0", "result == 36"), write_code("result = 35.0", "result == 35")
+    outcome, _ = await run(session, {"code": [wrong, right]})
+    assert [attempt.failure for attempt in outcome.attempts] == ["check", None]
+    outcome, _ = await run(session, {"code": wrong})
+    assert (len(outcome.attempts), outcome.value) == (2, 35.0)
+    assert outcome.notes[-1] == (
+        "no further attempt was made: the model wrote the same code again, which failed in the same way"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_repetition"),
+    [
+        (ErrorContext("Timeout", "longer than 60 s"), ErrorContext("Timeout", "longer than 72 s"), False),
+        (ErrorContext("SandboxLost", "it ended"), ErrorContext("SandboxLost", "it ended"), False),
+        (ErrorContext("OutOfMemory", "too much"), ErrorContext("OutOfMemory", "too much"), True),
+    ],
+)
+def test_the_same_code_may_be_tried_again_with_more_time_or_after_an_accident(first, second, is_repetition):
+    history = FailureHistory()
+    for error in (first, second):
+        history.add(TriedCode("x = [0]", failure="runtime", error=error))
+    assert bool(history.reason) == is_repetition
 
 
 async def test_temperature_and_timeout_rise_by_the_formulas_of_the_seed_through_classes_and_restarts(session):

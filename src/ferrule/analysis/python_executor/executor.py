@@ -41,7 +41,7 @@ class PythonExecutor:
         """
         excess = describe_excess(results)
         if excess is not None:  # no code could mend it, so none is asked for
-            return PythonOutcome(error=excess)
+            return PythonOutcome(error=excess, is_final=True)
         runs = self._runs[task]
         self._runs[task] += 1
         return await TaskRun(self._services, PythonTask(task, query, context, results), first_restart=runs).run()

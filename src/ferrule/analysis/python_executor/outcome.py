@@ -25,6 +25,8 @@ class PythonOutcome:
     pickled: bytes | None = None
     """The result for later tasks, where JSON hasn't all of it."""
     error: str | None = None
+    is_final: bool = False
+    """Whether the task would fail in the same way if it were run again."""
     code: str | None = None
     methodology: Methodology | None = None
     extracted: ExtractedData | None = None

@@ -17,7 +17,7 @@ from ferrule.analysis.python_executor.extraction import find_unknown_numbers
 from ferrule.analysis.python_executor.function_lookup import FoundFunctions, FunctionSource, look_up_functions
 from ferrule.analysis.python_executor.outcome import PythonOutcome
 from ferrule.analysis.python_executor.rendering import render_result
-from ferrule.analysis.python_executor.retries import RetryBudget
+from ferrule.analysis.python_executor.retries import FailureHistory, RetryBudget
 from ferrule.analysis.python_executor.runs import CodeRun
 from ferrule.analysis.python_executor.stages import (
     CorrectedCode,
@@ -87,6 +87,7 @@ class TaskRun:
         self._extracted: ExtractedData | None = None
         self._notes: list[str] = []
         self._attempts: list[Attempt] = []
+        self._history = FailureHistory()
         self._last_run: CodeRun | None = None
         self._best: TriedCode | None = None
         """The result with the fewest failed checks."""
@@ -100,7 +101,7 @@ class TaskRun:
                 self._budget = RetryBudget(self._settings, restart)
                 self._report_retry()
                 tool_query = await self._write_tool_query(is_restart=restart > first)
-                if await self._write_code(tool_query):
+                if await self._write_code(tool_query) or self._history.is_stuck:
                     break
         except (OutputInvalid, TimeoutError) as error:
             return self._finish(str(error))
@@ -108,7 +109,7 @@ class TaskRun:
             if self._best is None:
                 raise
             return self._finish(str(error))
-        return self._finish(None)
+        return self._finish(self._history.reason)
 
     async def _prepare(self) -> None:
         """The methodology, the functions that it names, the values that it needs."""
@@ -133,16 +134,17 @@ class TaskRun:
         return await self._ask("tool_query", prompts.TOOL_QUERY, sections, ToolQuery)
 
     async def _write_code(self, tool_query: ToolQuery) -> bool:
-        """Write and try code until there is a result, or a limit is used up. Returns whether to end the task."""
+        """Write and try code until there is a result, or nothing is left to try. Returns whether to end the task."""
         before = len(self._attempts)
         while True:
             tried = await self._try_once(tool_query, self._attempts[before:])
             self._last_run = tried.run
             if tried.run is not None and tried.run.error is None:
                 self._keep_better(tried)
+            self._history.add(tried)
             if tried.failure is None:
                 return True
-            if not self._budget.take(tried.failure):
+            if self._history.reason or not self._budget.take(tried.failure):
                 # A result whose checks fail isn't computed again from nothing: the checks may be what is wrong.
                 return self._best is not None
             self._report_retry()
@@ -221,7 +223,7 @@ class TaskRun:
                 TaskRetried(self._task.id, number, last.failure, last.message, temperature, timeout)
             )
 
-    def _finish(self, problem: str | None) -> PythonOutcome:
+    def _finish(self, problem: str) -> PythonOutcome:
         """The outcome: of the best result, or of the failure. `problem` is what ended the task early."""
         outcome = PythonOutcome(
             methodology=self._methodology,
@@ -248,7 +250,7 @@ class TaskRun:
             notes=notes,
         )
 
-    def _finish_without_result(self, outcome: PythonOutcome, problem: str | None) -> PythonOutcome:
+    def _finish_without_result(self, outcome: PythonOutcome, problem: str) -> PythonOutcome:
         last = self._attempts[-1] if self._attempts else None
         tries = pluralize(len(self._attempts), "attempt")
         reason = f"after {tries} there is no result; the last failure ({last.failure}): {last.message}" if last else ""
@@ -258,6 +260,7 @@ class TaskRun:
             outcome,
             result=error,
             error=error,
+            is_final=bool(problem) and problem == self._history.reason,
             code=last.code if last else None,
             output=run.output if run else "",
             figures=run.figures if run else (),

@@ -179,7 +179,8 @@ def _explain_result(result: ToolResult, attempt: TaskAttempt, timeout: int) -> _
         return _Answer(f"it took longer than {timeout} s", failure="timeout")
     if attempt.failure is not None:
         return _explain(attempt.failure, reason)
-    return _Answer(reason, failure="tool", is_final=result.status in ("denied", "invalid", "unknown_tool"))
+    is_final = attempt.outcome is not None and attempt.outcome.is_final
+    return _Answer(reason, failure="tool", is_final=is_final or result.status in ("denied", "invalid", "unknown_tool"))
 
 
 def _explain(error: Exception, reason: str) -> _Answer:
