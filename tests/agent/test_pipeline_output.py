@@ -39,6 +39,9 @@ class Day:
     [
         (Person, '{"name": "A", "age": 3}', Person(name="A", age=3)),
         (Place, 'Here:\n```json\n{"city": "Paris"}\n```\nThat is it.', {"city": "Paris"}),
+        (Person, 'Sure! {"name": "A", "age": 3}', Person(name="A", age=3)),
+        (Person, '{"name": "A {sic}", "age": 3}\nI hope that [this] helps.', Person(name="A {sic}", age=3)),
+        (list[int], 'The sizes: {"value": [1, 2]}', [1, 2]),
         (Day, '{"when": "2026-01-02", "kind": "rest"}', Day(date(2026, 1, 2), "rest")),
         (list[int], '{"value": [1, 2]}', [1, 2]),
         (list[int], "[1, 2]", [1, 2]),
@@ -51,6 +54,30 @@ def test_a_type_is_a_schema_of_an_object_and_a_value(kind: Any, text: str, value
     Draft202012Validator.check_schema(output.schema)
     assert output.schema["type"] == "object"
     assert output.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Either {"city": "Rome"} or {"city": "Oslo"}.',
+        'Here: [{"city": "Rome"}]',
+        'It has the form {"city": …}, so {"city": "Rome"}.',
+        'Sure {smiling}: {"city": "Rome"}',
+        'It starts with {"outer": {"city": "Rome"}',
+        '```python\nplace = {"city": "Rome"}\n```',
+        'Like {"city": "Rome", "city": "Oslo"}',
+        "Nothing is known: {}",
+        "Not } this { way",
+    ],
+)
+def test_prose_in_which_another_answer_may_be_meant_is_asked_for_again(text: str) -> None:
+    with pytest.raises(OutputInvalid, match=r"^The answer must be JSON and nothing else: "):
+        OutputType(dict[str, Any]).parse(text)
+
+
+def test_an_object_in_prose_that_does_not_fit_is_told_its_fields() -> None:
+    with pytest.raises(OutputInvalid, match=r"- age: got the string"):
+        OutputType(Person).parse('Sure! {"name": "A", "age": "old"}')
 
 
 async def test_an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong() -> None:

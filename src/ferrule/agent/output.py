@@ -93,12 +93,14 @@ class OutputType:
         return replace(conversation, messages=(system(f"{first.text}\n\n{instructions}".lstrip()), *rest))
 
     def parse(self, text: str) -> Any:
-        """Parse an answer: JSON by itself, or the only fenced block in a text. Raises `OutputInvalid`."""
+        """Parse an answer: JSON by itself, or the only fenced block or object in a text. Raises `OutputInvalid`."""
         fenced = _find_fenced(text)
         try:
             given = decode_json(fenced[0] if len(fenced) == 1 else text.strip())
         except ValueError as error:
-            raise OutputInvalid(f"The answer must be JSON and nothing else: {error}", text) from error
+            given = _find_only_object(text)
+            if given is None:
+                raise OutputInvalid(f"The answer must be JSON and nothing else: {error}", text) from error
         if self._is_wrapped and isinstance(given, Mapping) and set(given) == {_WRAPPED}:
             given = given[_WRAPPED]
         return self._validate(given, text)
@@ -188,3 +190,19 @@ def _find_fenced(text: str) -> list[str]:
         blocks.append(text[opened.end() : closed.start()])
         at = closed.end()
     return blocks
+
+
+def _find_only_object(text: str) -> Mapping[str, Any] | None:
+    """Find the JSON object in prose such as `Sure! {"answer": 3}`; None if there may be anything else that was meant.
+
+    Anything else is another brace, a list around the object, or a fence; an empty object may be a placeholder.
+    """
+    first, last = text.find("{"), text.rfind("}") + 1
+    before, after = text[: max(first, 0)].rstrip(), text[last:].lstrip()
+    if "```" in before + after or before.endswith("[") or after.startswith("]"):
+        return None
+    try:
+        found = decode_json(text[first:last]) if 0 <= first < last else None
+    except ValueError:
+        return None
+    return found if isinstance(found, Mapping) and found else None
