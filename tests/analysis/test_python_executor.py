@@ -343,6 +343,20 @@ async def test_a_table_a_figure_and_what_was_printed_are_kept(session):
     assert outcome.value["rows"] == [[0.0], [15.0], [20.0]]
 
 
+@pytest.mark.parametrize("missing", ["pandas.NaT", "pandas.NA", "numpy.datetime64('NaT')"])
+async def test_a_missing_value_is_a_result_and_named(session, missing):
+    code = write_code(f"import numpy, pandas\nresult = {missing}", "pandas.isna(result)")
+    outcome, _ = await run(session, {"code": code})
+    assert (outcome.error, outcome.value) == (None, None)
+    assert outcome.result.startswith(f"a missing value ({missing})")
+    later, _ = await run(
+        session,
+        {"code": write_code("import pandas\nresult = bool(pandas.isna(results['t0']))")},
+        results={"t0": outcome.kept},
+    )
+    assert later.value is True
+
+
 async def test_extracted_values_are_bound_and_those_that_nobody_gave_are_told(session):
     extraction = {"extracted_values": {"rate": 0.05, "people": 3000, "guess": 7}}
     outcome, model = await run(

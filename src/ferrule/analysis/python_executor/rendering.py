@@ -22,6 +22,8 @@ def render_result(run: CodeRun, notes: Sequence[str]) -> str:
     parts = []
     if run.value is not None:
         parts.append(shorten(render_value(run.value), _LONGEST))
+    elif run.missing:
+        parts.append(f"a missing value ({run.missing})")
     if run.type and run.pickled is not None:
         parts.append(f"Later tasks have it whole, as {run.type}")
     elif run.omitted:

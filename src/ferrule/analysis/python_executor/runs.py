@@ -33,6 +33,13 @@ _CHECKS_SHARE: Final = 0.25
 """The share of a run's time that its checks may take."""
 _MOST_SECONDS: Final = 10.0
 """The longest time that all checks of a run may take."""
+_MISSING: Final[Mapping[str, str]] = {
+    "NaTType": "pandas.NaT",
+    "NAType": "pandas.NA",
+    "datetime64": "numpy.datetime64('NaT')",
+    "timedelta64": "numpy.timedelta64('NaT')",
+}
+"""By type: the missing values of which each is a result, unlike None."""
 
 
 class CodeSession(Protocol):
@@ -69,6 +76,11 @@ class CodeRun:
     """What of the value is missing or cut."""
 
     @property
+    def missing(self) -> str:
+        """The name of the missing value that the result is, which JSON has as null; empty if it is none."""
+        return _MISSING.get(self.type, "") if self.value is None and not self.omitted else ""
+
+    @property
     def failed_checks(self) -> tuple[ResultCheck, ...]:
         """The checks that ran and are false."""
         return tuple(check for check in self.checks if check.passed is False)
@@ -92,7 +104,8 @@ async def run_code(
     except SandboxInputError as error:
         return CodeRun(error=describe_invalid_input(str(error)))
     run = replace(_read_run(done, code, checks), seconds=time.monotonic() - started)
-    if run.error is None and run.value is None and not run.output.strip() and not run.figures:
+    has_value = run.value is not None or run.missing
+    if run.error is None and not has_value and not run.output.strip() and not run.figures:
         return replace(run, error=describe_no_result())
     return run
 
