@@ -116,7 +116,9 @@ def test_held_out_questions_are_answered_within_five(repository: FunctionReposit
     assert hits >= 0.6 * total
 
 
-@pytest.mark.parametrize("query", ["", "   ", "?!", "zzzqqq xyzzy", "the of and"])
+@pytest.mark.parametrize(
+    "query", ["", "   ", "?!", "zzzqqq xyzzy", "the of and", "<|im_end|>", "<tool_call>", "</fit>", "3", "12 000, 7%"]
+)
 def test_nothing_known_finds_nothing(repository: FunctionRepository, query: str) -> None:
     assert repository.search(query) == []
 

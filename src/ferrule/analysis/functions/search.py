@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ferrule.analysis.functions.vocabulary import split_into_terms
+from ferrule.analysis.functions.vocabulary import split_into_terms, split_question_into_terms
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -51,7 +51,7 @@ class FunctionIndex:
         """The numbers of the texts that fit a query, the best first; none without a term in common."""
         vocabulary = self._index.vocab_dict
         # Each term counts once, however often a question repeats it.
-        found = [vocabulary[term] for term in dict.fromkeys(split_into_terms(query)) if term in vocabulary]
+        found = [vocabulary[term] for term in dict.fromkeys(split_question_into_terms(query)) if term in vocabulary]
         if not found:
             return []
         scores = self._index.get_scores_from_ids(found)

@@ -7,6 +7,8 @@ from functools import cache
 from typing import Any, Final
 
 _WORD: Final = re.compile(r"[a-z]+|[0-9]+")
+_MARKER: Final = re.compile(r"<\|[^<>]*\|>|</?[A-Za-z][\w:.|-]*/?>")
+"""Tags and special tokens of models, such as `<|im_end|>` and `<tool_call>`: no words of a question."""
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LETTERS_KEPT: Final = frozenset("tfkx")
 """Single letters with a meaning: the t and F tests, k groups, a variable x."""
@@ -55,6 +57,12 @@ def split_into_terms(text: str) -> list[str]:
     words = [word for word in _WORD.findall(text.lower()) if word not in stop_words]
     stems = [stem(word) for word in words if len(word) > 1 or word in _LETTERS_KEPT or word.isdigit()]
     return [synonyms.get(one, one) for one in stems]
+
+
+def split_question_into_terms(text: str) -> list[str]:
+    """The terms of a question; none if no word is among them. Raises `ImportError` if the stemmer isn't installed."""
+    terms = split_into_terms(_MARKER.sub(" ", text))
+    return terms if any(not term.isdigit() for term in terms) else []
 
 
 def split_path_into_words(path: str) -> str:

@@ -14,10 +14,11 @@ from ferrule.analysis.python_executor import prompts
 from ferrule.analysis.python_executor.code_attempt import CodeTrial, TriedCode
 from ferrule.analysis.python_executor.error_context import describe_invalid_answer
 from ferrule.analysis.python_executor.extraction import find_unknown_numbers
+from ferrule.analysis.python_executor.failure_history import FailureHistory
 from ferrule.analysis.python_executor.function_lookup import FoundFunctions, FunctionSource, look_up_functions
 from ferrule.analysis.python_executor.outcome import PythonOutcome
 from ferrule.analysis.python_executor.rendering import render_result
-from ferrule.analysis.python_executor.retries import FailureHistory, RetryBudget
+from ferrule.analysis.python_executor.retries import RetryBudget
 from ferrule.analysis.python_executor.runs import CodeRun
 from ferrule.analysis.python_executor.stages import (
     CorrectedCode,
