@@ -90,6 +90,34 @@ def test_a_run_that_was_interrupted_goes_on_to_the_very_same_weights(run, tmp_pa
     assert ours.read_bytes() == uninterrupted.read_bytes()
 
 
+def test_a_run_in_bfloat16_learns_and_goes_on_to_the_very_same_weights(tmp_path) -> None:
+    settings = tiny(precision="bfloat16")
+    reports: list[training.Progress] = []
+    training.train(settings, tmp_path / "whole", reports.append)
+    assert reports[-1].loss < reports[0].loss - 0.3
+    saved = torch.load(tmp_path / "whole" / "checkpoint.pt", weights_only=True)
+    assert {tensor.dtype for tensor in saved["network"].values()} == {torch.float32}
+
+    def interrupt(progress: training.Progress) -> None:
+        if progress.step == STEPS:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        training.train(settings, tmp_path / "cut", interrupt)
+    training.train(settings, tmp_path / "cut", lambda progress: None, resume=True)
+    ours, whole = (tmp_path / name / "model" / "model.safetensors" for name in ("cut", "whole"))
+    assert ours.read_bytes() == whole.read_bytes()
+
+
+def test_a_network_in_bfloat16_computes_nearly_the_same() -> None:
+    torch.manual_seed(0)
+    network = Network(training.make_shape(tiny()))
+    ids = torch.randint(0, 256, (2, 48))
+    exact, rounded = network.compute_hidden(ids), network.copy_in_bfloat16().compute_hidden(ids)
+    assert rounded.dtype == torch.bfloat16
+    assert torch.allclose(exact, rounded.float(), atol=0.1)
+
+
 def test_a_folder_in_use_is_refused_unless_its_run_is_to_be_resumed(run, tmp_path) -> None:
     with pytest.raises(SettingsError, match="--resume"):
         training.train(tiny(), run[0], lambda progress: None)

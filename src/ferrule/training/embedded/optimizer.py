@@ -16,21 +16,26 @@ _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _MOMENTUM = 0.95
 
 
-def orthogonalise(matrices: Tensor) -> Tensor:
-    """A stack (n, rows, columns), rows <= columns, with each matrix's singular values brought close to 1."""
+def orthogonalise(matrices: Tensor, precision: torch.dtype = torch.float32) -> Tensor:
+    """A stack (n, rows, columns), rows <= columns, with each matrix's singular values brought close to 1.
+
+    Computed in `precision`: an approximation anyway, which bfloat16 doesn't make worse.
+    """
     a, b, c = _COEFFICIENTS
-    x = matrices / (matrices.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    x = (matrices / (matrices.norm(dim=(-2, -1), keepdim=True) + 1e-7)).to(precision)
     for _ in range(5):
         gram = x @ x.mT
         x = a * x + (b * gram + c * gram @ gram) @ x
-    return cast(Tensor, x)
+    return cast(Tensor, x.to(matrices.dtype))
 
 
 class Muon:
     """Holds the momenta of matrices; wide ones unchanged, tall ones transposed."""
 
-    def __init__(self, parameters: list[nn.Parameter], rate: float, weight_decay: float) -> None:
-        self._rate, self._decay = rate, weight_decay
+    def __init__(
+        self, parameters: list[nn.Parameter], rate: float, weight_decay: float, precision: torch.dtype = torch.float32
+    ) -> None:
+        self._rate, self._decay, self._precision = rate, weight_decay, precision
         groups: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
         for parameter in parameters:
             groups[min(parameter.shape), max(parameter.shape)].append(parameter)
@@ -44,7 +49,7 @@ class Muon:
         for (_, members), momentum in zip(self._groups, self._momenta, strict=True):
             gradients = torch.stack([_make_wide(_get_gradient(p)) for p in members])
             momentum.lerp_(gradients, 1 - _MOMENTUM)
-            updates = orthogonalise(gradients.lerp(momentum, _MOMENTUM))
+            updates = orthogonalise(gradients.lerp(momentum, _MOMENTUM), self._precision)
             for parameter, update in zip(members, updates, strict=True):
                 rows, columns = parameter.shape
                 parameter.mul_(1 - rate * self._decay)
@@ -72,10 +77,17 @@ def _make_wide(matrix: Tensor) -> Tensor:
 class Optimizer:
     """Both optimizers behind one `step`."""
 
-    def __init__(self, network: nn.Module, matrix_rate: float, other_rate: float, weight_decay: float) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        matrix_rate: float,
+        other_rate: float,
+        weight_decay: float,
+        precision: torch.dtype = torch.float32,
+    ) -> None:
         matrices = [p for name, p in network.named_parameters() if p.dim() == 2 and "embed" not in name]
         others = [p for name, p in network.named_parameters() if p.dim() != 2 or "embed" in name]
-        self._muon = Muon(matrices, matrix_rate, weight_decay)
+        self._muon = Muon(matrices, matrix_rate, weight_decay, precision)
         self._adam = torch.optim.AdamW(others, lr=other_rate, betas=(0.9, 0.95), weight_decay=0.0)
         self._rate = other_rate
 

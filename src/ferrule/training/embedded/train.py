@@ -156,12 +156,12 @@ class _Run:
         self._rank, self._recipe, self._folder, self._group = rank, recipe, folder, group
         self._network = network
         self._device = next(network.parameters()).device
-        self._optimizer = Optimizer(network, recipe.matrix_rate, recipe.other_rate, recipe.weight_decay)
-        self._loss = (
-            torch.compile(network.compute_loss, dynamic=True)
-            if recipe.compile and _has_compiler()
-            else network.compute_loss
-        )
+        precision = torch.bfloat16 if recipe.precision == "bfloat16" else torch.float32
+        self._optimizer = Optimizer(network, recipe.matrix_rate, recipe.other_rate, recipe.weight_decay, precision)
+        # Small updates would be lost in bfloat16, so the weights themselves stay in float32.
+        self._computed = network if precision == torch.float32 else network.copy_in_bfloat16()
+        hidden = self._computed.compute_hidden
+        self._hidden = torch.compile(hidden, dynamic=True) if recipe.compile and _has_compiler() else hidden
 
     def train(self, batches: Batches, report: Callable[[Progress], None]) -> None:
         """Run all steps from the checkpoint's on; the first worker reports and saves."""
@@ -182,13 +182,25 @@ class _Run:
                     self._save(done)
 
     def _step(self, step: int, ids: Tensor, targets: Tensor) -> float:
-        loss: Tensor = self._loss(ids.to(self._device), targets.to(self._device))
+        hidden = self._hidden(ids.to(self._device))
+        loss = self._computed.compute_target_loss(hidden, targets.to(self._device))
         torch.autograd.backward(loss)
+        self._take_gradients()
         if self._group is not None:
             _average_gradients(self._network, self._recipe.workers)
         self._optimizer.step(self._recipe.compute_rate(step))
         self._network.zero_grad()
+        if self._computed is not self._network:
+            self._computed.copy_weights(self._network)
         return loss.item()
+
+    def _take_gradients(self) -> None:
+        """Move the gradients to the weights that the optimizer changes."""
+        if self._computed is self._network:
+            return
+        for own, computed in zip(self._network.parameters(), self._computed.parameters(), strict=True):
+            own.grad = None if computed.grad is None else computed.grad.float()
+        self._computed.zero_grad()
 
     def _save(self, step: int) -> None:
         partial = self._folder / f"{_CHECKPOINT}.partial"
@@ -203,6 +215,8 @@ class _Run:
         state = torch.load(path, weights_only=True)
         self._network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
+        if self._computed is not self._network:
+            self._computed.copy_weights(self._network)
         return int(state["step"])
 
 
