@@ -31,24 +31,33 @@ TYPES = ("BOOLEAN", "BIGINT", "HUGEINT", "DOUBLE", "TIME", "VARCHAR")
 """That duckdb may determine. Not dates: it reads one form a file, and guesses the order of day and month."""
 SAMPLE_ROWS = 1000
 SAMPLE_CELLS = 200_000
-BLOCK = 300
+BLOCK = 100
 """Columns that a query is about."""
 MOST_MISFITS = 20
 """Columns of which the place of the first misfit is looked up."""
-_LONG = "CASE WHEN strlen({0}) > 17 THEN regexp_full_match({0}, '[+-]?[0-9]{{18,}}') END"
+# Without regular expressions: each takes time and memory to compile, for each of thousands of columns.
+_REST = "translate({0}, '0123456789', '')"
+_LONG = f"CASE WHEN strlen({{0}}) > 17 THEN {_REST} IN ('', '+', '-') END"
 _ROUNDED = (
-    "CASE WHEN strlen({0}) > 16 THEN CASE WHEN regexp_full_match({0}, '[+-]?[0-9]{{10,}}[.,][0-9]{{1,6}}') THEN "
-    "length(regexp_replace({0}, '[^0-9]', '', 'g')) > 15 AND "
+    "CASE WHEN strlen({0}) > 16 THEN CASE WHEN instr(replace({0}, ',', '.'), '.') BETWEEN 11 AND 40 "
+    "AND strlen({0}) - instr(replace({0}, ',', '.'), '.') < 7 THEN "
     "TRY_CAST(replace({0}, ',', '.') AS DECIMAL(38, 6)) IS DISTINCT FROM "
     "TRY_CAST(TRY_CAST(TRY_CAST(replace({0}, ',', '.') AS DOUBLE) AS VARCHAR) AS DECIMAL(38, 6)) END END"
 )
-_EXPONENT = "CASE WHEN contains({0}, 'e') OR contains({0}, 'E') THEN regexp_full_match({0}, '[0-9]+[eE][0-9]+') END"
+_EXPONENT = f"{_REST} IN ('e', 'E')"
+_MAY_CHANGE = {
+    "BOOLEAN": "true",
+    "HUGEINT": "true",
+    "DOUBLE": "CASE WHEN contains({0}, '.') THEN strlen({0}) > 16 AND instr({0}, '.') > 10 "
+    "ELSE strlen({0}) > 16 OR contains({0}, 'e') OR contains({0}, 'E') END",
+}
+"""Whether a value has to be looked at: a quick look at all rows, which mostly says that none has to."""
 CHANGING = {
-    "BOOLEAN": (("lower({0}) NOT IN ('true', 'false')", "", "may mean true or false, such as yes and no"),),
-    "HUGEINT": ((_LONG, "", "of more than 17 digits, which a number rounds"),),
+    "BOOLEAN": (("lower({0}) NOT IN ('true', 'false')", "false", "may mean true or false, such as yes and no"),),
+    "HUGEINT": ((_LONG, "false", "of more than 17 digits, which a number rounds"),),
     "DOUBLE": (
-        (_LONG, "", "of more than 17 digits, which a number rounds"),
-        (_ROUNDED, "", "of more than 15 digits, which a number rounds"),
+        (_LONG, "false", "of more than 17 digits, which a number rounds"),
+        (_ROUNDED, "false", "of more than 15 digits, which a number rounds"),
         (_EXPONENT, "contains({0}, '.')", "such as 1e5, which may be codes"),
     ),
 }
@@ -112,8 +121,8 @@ class TypeFinder:
                 elif counts[0]:
                     # The first rows, by which duckdb determined the type, are not like all.
                     again[name] = "DOUBLE" if kind in {"BIGINT", "HUGEINT"} else "VARCHAR"
-                elif kind in CHANGING:
-                    self._keep_text(name, kind, counts[1:])
+                elif kind in CHANGING and counts[1]:
+                    self._keep_text(name, kind)
             columns = columns | again
             left = again
         return self._write_query(columns), plan.notes
@@ -185,9 +194,8 @@ class TypeFinder:
         if kind == "DOUBLE" and self.plan.decimal_comma:
             fits += f" AND NOT contains({value}, '.')"
         conditions = [f"count(*) FILTER (CASE WHEN {fits} THEN false ELSE {value} NOT IN ({list_texts(MISSING)}) END)"]
-        for condition, unless, _ in CHANGING.get(kind, ()):
-            factor = f" * (count(*) FILTER ({unless.format(value)}) = 0)::INT" if unless else ""
-            conditions.append(f"count(*) FILTER ({condition.format(value)}){factor}")
+        if kind in CHANGING:
+            conditions.append(f"count(*) FILTER ({_MAY_CHANGE[kind].format(value)})")
         return conditions
 
     @staticmethod
@@ -202,17 +210,23 @@ class TypeFinder:
         conditions += [f"count(*) FILTER ({form.condition.format(value)})" for form in forms]
         if forms and forms[0].is_number:
             number = forms[0].value.format(value) or value
-            conditions.append(f"count(*) FILTER (regexp_full_match({value}, '0[0-9]+'))")
-            conditions.append(f"count(*) FILTER (NOT regexp_full_match({number}, '-?[0-9]{{1,18}}'))")
+            conditions.append(
+                f"count(*) FILTER (starts_with({value}, '0') AND strlen({value}) > 1 AND {_REST.format(value)} = '')"
+            )
+            conditions.append(f"count(*) FILTER (strlen({number}) > 18 OR {_REST.format(number)} NOT IN ('', '-'))")
         elif is_code(sample):
             conditions.append(f"count(*) FILTER (NOT regexp_full_match({value}, '[A-Z]{{2}}'))")
             conditions.append(f"count(*) FILTER ({raw} = 'NA')")
         return conditions
 
-    def _keep_text(self, name: str, kind: str, counts: Sequence[int]) -> None:
+    def _keep_text(self, name: str, kind: str) -> None:
         """Keep a column as text if its type would change a value."""
-        for number, (_, _, why) in zip(counts, CHANGING[kind], strict=True):
-            if number:
+        raw = f"trim({quote_name(name)})"
+        value = f"(CASE WHEN {raw} NOT IN ({list_texts(MISSING)}) THEN {raw} END)"
+        wanted = [f"count(*) FILTER ({one.format(value)})" for condition in CHANGING[kind] for one in condition[:2]]
+        counts = self._connection.execute(f"SELECT {', '.join(wanted)} FROM {self._texts})").fetchone() or ()
+        for number, others, (_, _, why) in zip(counts[::2], counts[1::2], CHANGING[kind], strict=True):
+            if number and not others:
                 self.plan.notes.append(f"{quote_column(name)} is text: {write_count(number, 'value')} {why}")
                 if name not in self.plan.texts:
                     self.plan.texts.append(name)
