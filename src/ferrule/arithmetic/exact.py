@@ -7,7 +7,7 @@ Every limit is checked before the work that it bounds is done; `docs/calculator.
 
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal
-from math import gcd
+from math import gcd, isqrt
 from typing import Final
 
 from ferrule.errors import FerruleError
@@ -148,10 +148,12 @@ def remainder(left: Number, right: Number) -> Number:
 
 
 def power(base: Number, exponent: Number) -> Number:
-    """The power; the exponent is an integer from -MAX_EXPONENT to MAX_EXPONENT."""
+    """The power; the exponent is an integer from -MAX_EXPONENT to MAX_EXPONENT, or a half for an exact square root."""
     times = to_whole(exponent)
     if times is None:
-        raise CalculatorError("an exponent must be a whole number")
+        if _reduce(exponent) == (1, 2):
+            return find_square_root(base)
+        raise CalculatorError("an exponent must be a whole number, or 0.5 for a square root")
     if abs(times) > MAX_EXPONENT:
         raise CalculatorError(f"an exponent goes from -{MAX_EXPONENT:,} to {MAX_EXPONENT:,}")
     top, bottom = _reduce(base)
@@ -161,6 +163,17 @@ def power(base: Number, exponent: Number) -> Number:
         top, bottom, times = (bottom, top, -times) if top > 0 else (-bottom, -top, -times)
     check_bits((max(top.bit_length(), bottom.bit_length()) - 1) * times)
     return _normalize(check_digits(top**times), check_digits(bottom**times))
+
+
+def find_square_root(number: Number) -> Number:
+    """The square root of a number that is the square of a fraction; raises CalculatorError for any other."""
+    top, bottom = _reduce(number)
+    if top < 0:
+        raise CalculatorError("a negative number has no square root")
+    roots = isqrt(top), isqrt(bottom)
+    if roots[0] ** 2 != top or roots[1] ** 2 != bottom:
+        raise CalculatorError("the square root isn't exact")
+    return _normalize(*roots)
 
 
 def negate(number: Number) -> Number:
