@@ -273,10 +273,30 @@ async def test_the_limit_of_cost_leaves_what_was_found() -> None:
         result = await run_analysis(QUESTION, model=StagedModel(WHOLE), settings=AnalysisSettings(max_cost=0.3))
     finally:
         configure_prices(None)
-    assert result.stopped == "the limit of $0.3 was reached"
+    assert result.stopped == "the limit of $0.3 was reached; $0.03 of it is kept for the answer"
     assert result.usage.cost == pytest.approx(0.33)
-    assert result.answer.startswith("No answer was written: the limit of $0.3 was reached.")
+    assert result.answer.startswith("No answer was written: the limit of $0.3 was reached; $0.03 of it")
     assert "B is common." in result.answer
+
+
+async def test_at_the_limit_of_cost_the_answer_is_still_written() -> None:
+    configure_prices({"staged": {"input": 1000.0, "output": 1000.0}})
+    try:
+        # Three requests until the first task is done, and one for each of the answer's stages.
+        result = await run_analysis(QUESTION, model=StagedModel(WHOLE), settings=AnalysisSettings(max_cost=0.5))
+    finally:
+        configure_prices(None)
+    assert result.stopped == "the limit of $0.5 was reached; $0.22 of it is kept for the answer"
+    assert [task.status for task in result.tasks] == ["done", "failed"]
+    assert result.answer == "Plan B, by 12."
+    assert result.usage.cost == pytest.approx(0.55)
+
+
+async def test_a_limit_of_cost_says_which_models_cost_nothing() -> None:
+    model = StagedModel(WHOLE, name="local:checkpoint")
+    result = await run_analysis(QUESTION, model=model, settings=AnalysisSettings(max_cost=0.01))
+    assert (result.stopped, result.usage.cost) == (None, 0.0)
+    assert result.notices == ("max_cost limits nothing of what local:checkpoint is asked: it costs nothing",)
 
 
 async def test_the_limit_of_time_stops_what_runs() -> None:

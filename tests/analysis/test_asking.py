@@ -12,7 +12,7 @@ from ferrule.analysis.events import AnalysisEvent, Notice, StageFinished, StageS
 from ferrule.analysis.limits import AnalysisLimits, LimitReached
 from ferrule.conversation import ToolCall
 from ferrule.errors import OutputInvalid, ProviderError, SettingsError
-from ferrule.events import Usage
+from ferrule.events import NO_USAGE, Usage
 from ferrule.models.prices import configure_prices
 from ferrule.tools.decorator import tool
 
@@ -132,7 +132,7 @@ async def test_the_cost_is_limited_and_counted() -> None:
         await ask(asker)
         assert limits.sum_up("t1").cost == pytest.approx(0.11)
         await ask(asker, attempt=1)
-        with pytest.raises(LimitReached, match=r"the limit of \$0.15 was reached"):
+        with pytest.raises(LimitReached, match=r"the limit of \$0.15 was reached; \$0.015 of it is kept"):
             await ask(asker, attempt=2)
     finally:
         configure_prices(None)
@@ -153,6 +153,24 @@ async def test_a_sub_agent_costs_what_its_own_model_does() -> None:
 def test_a_cost_limit_needs_prices() -> None:
     with pytest.raises(SettingsError, match="the price of staged isn't known"):
         AnalysisLimits(cost=1).check_prices(["staged"])
+    assert AnalysisLimits(cost=1).check_prices(["embedded", "openai:gpt-5"]) == ["embedded"]
+    assert AnalysisLimits().check_prices(["staged"]) == []
+
+
+@pytest.mark.parametrize(
+    ("each", "before", "reserve"),
+    [(0.03125, 0.90625, "0.1"), (0.125, 0.75, "0.25"), (0.3125, 0.9375, "0.1")],
+    ids=["a tenth", "two requests", "no room for two"],
+)
+def test_a_part_of_the_cost_is_kept_for_the_answer(each: float, before: float, reserve: str) -> None:
+    limits = AnalysisLimits(cost=1)
+    while (spent := limits.sum_up().cost or 0.0) < before:
+        limits.count_request("t1", "code")
+        limits.count_usage("t1", NO_USAGE, each)
+    with pytest.raises(LimitReached, match=rf"the limit of \$1 was reached; \${reserve} of it is kept"):
+        limits.count_request("t1", "code")
+    assert spent == pytest.approx(before)
+    limits.count_request("analysis", "synthesis")
 
 
 async def test_the_cost_is_unknown_without_a_price() -> None:

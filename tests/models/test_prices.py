@@ -32,11 +32,29 @@ def test_every_published_price_has_its_date_and_its_source() -> None:
     table = read_prices(tomllib.loads(files("ferrule.models").joinpath("prices.toml").read_text()))
     assert len(table) > 80
     for name, price in table.items():
-        if name != "embedded":
-            assert price.as_of is not None, name
-            assert price.source.startswith("https://"), name
-            assert price.rates.cached_input <= price.rates.input <= price.rates.cache_write, name
-            assert price.long_rates is None or price.long_rates.output >= price.rates.output, name
+        assert price.as_of is not None, name
+        assert price.source.startswith("https://"), name
+        assert price.rates.cached_input <= price.rates.input <= price.rates.cache_write, name
+        assert price.long_rates is None or price.long_rates.output >= price.rates.output, name
+
+
+def test_a_model_in_this_process_costs_nothing(monkeypatch, tmp_path) -> None:
+    table = tmp_path / "prices.toml"
+    table.write_text('["local:dear"]\ninput = 2\noutput = 10\n')
+    monkeypatch.setenv("FERRULE_PRICES", str(table))
+    for name in ("embedded", "local:checkpoints/d20", "local"):
+        price = find_price(name)
+        assert price is not None
+        assert (price.is_free, price.compute_cost(Usage(MILLION, 0, MILLION))) == (True, 0)
+    dear = find_price("local:dear")
+    assert dear is not None
+    assert not dear.is_free
+
+
+def test_the_model_of_the_seeds_analyses_has_its_price() -> None:
+    price = find_price("groq:openai/gpt-oss-120b")
+    assert price is not None
+    assert (price.rates.input, price.rates.output) == (0.15, 0.6)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +77,7 @@ def test_a_snapshot_with_a_price_of_its_own_keeps_it() -> None:
     assert (old.rates.input, new.rates.input) == (5, 2.5)
 
 
-@pytest.mark.parametrize("name", ["openai:gpt-99", "groq:gpt-4o", "nobody:knows", "local:gpt-4o", "", "openai:"])
+@pytest.mark.parametrize("name", ["openai:gpt-99", "groq:gpt-4o", "nobody:knows", "", "openai:"])
 def test_an_unknown_price_is_none(name) -> None:
     assert find_price(name) is None
 

@@ -194,7 +194,7 @@ async def _open(
     limits = AnalysisLimits(mode.calls, settings.max_cost, settings.max_seconds)
     models = replay_models(recording) if recording.source else record_models(recording, open_models(options, settings))
     exits.push_async_callback(models.aclose)
-    limits.check_prices(models.names)
+    free = limits.check_prices(models.names)
     tools = ToolOptions(options.get("policy"), options.get("approver"), options.get("journal"))
     folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="ferrule-analysis-")))
     continues = options.get("continues") or await _replay_earlier(recording)
@@ -210,6 +210,8 @@ async def _open(
         continues=continues,
         recording=recording,
     )
+    if free:
+        changed = [*changed, f"max_cost limits nothing of what {', '.join(free)} is asked: it costs nothing"]
     for sentence in changed:
         analysis.report(Notice(sentence))
     return analysis

@@ -12,8 +12,8 @@ from ferrule.events import NO_USAGE, Usage
 from ferrule.models.prices import VARIABLE, find_price
 
 LAST_STAGES = ("synthesis", "focused_answer")
-"""The stages that write the answer. The last requests and a tenth of the time are kept for them."""
-_KEPT_TIME = 0.1
+"""The stages that write the answer. The last requests, and a part of the cost and the time, are kept for them."""
+_KEPT_SHARE = 0.1
 
 
 class LimitReached(FerruleError):  # noqa: N818 - a state
@@ -27,6 +27,16 @@ class LimitReached(FerruleError):  # noqa: N818 - a state
 def _describe_limit(calls: int, kept: int) -> str:
     keeps = f"; the last {kept} are kept for the answer" if kept else ""
     return f"the limit of {pluralize(calls, 'request')} to models was reached{keeps}"
+
+
+def _advise(model: str) -> str:
+    """How a price is given."""
+    return choose_advice(
+        f"set it with configure_prices({{{model!r}: {{'input': 1.0, 'output': 4.0}}}}) of ferrule.models.prices, in "
+        "dollars for a million tokens, or give max_calls instead",
+        f"give it by --price {model}=1.0/4.0 (dollars for a million tokens read and written; 0/0 if it costs nothing), "
+        f"in a file that `prices` in the configuration or {VARIABLE} names, or give --max-calls instead",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +67,24 @@ class AnalysisLimits:
     clock: Callable[[], float] = time.monotonic
     _started: float = field(init=False)
     _total: Spending = Spending()
+    _dearest: float = 0.0
     _tasks: dict[str, Spending] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._started = self.clock()
 
-    def check_prices(self, models: Iterable[str]) -> None:
-        """Raise `SettingsError` if the cost is limited and the price of one of the models isn't known."""
-        for name in models:
-            if self.cost is not None and find_price(name) is None:
-                advice = choose_advice(
-                    f"set it with configure_prices({{{name!r}: {{'input': 1.0, 'output': 4.0}}}}) of "
-                    "ferrule.models.prices, in dollars for a million tokens, or give max_calls instead",
-                    f'write {{"{name}": {{"input": 1.0, "output": 4.0}}}}, in dollars for a million tokens, to a JSON '
-                    f"file that {VARIABLE} names, or give --max-calls instead",
-                )
-                raise SettingsError(f"max_cost can't be kept: the price of {name} isn't known; {advice}")
+    def check_prices(self, models: Iterable[str]) -> list[str]:
+        """Raise `SettingsError` if the cost is limited and the price of one of the models isn't known.
+
+        Returns those that cost nothing, so that a limit on the cost says nothing about them.
+        """
+        if self.cost is None:
+            return []
+        prices = {name: find_price(name) for name in models}
+        for name, price in prices.items():
+            if price is None:
+                raise SettingsError(f"max_cost can't be kept: the price of {name} isn't known; {_advise(name)}")
+        return [name for name, price in prices.items() if price is not None and price.is_free]
 
     def count_request(self, task: str, stage: str) -> None:
         """Count one more request. Raises `LimitReached` if it isn't allowed."""
@@ -83,18 +95,28 @@ class AnalysisLimits:
         """Raise `LimitReached` if this stage may ask no more. The last requests are kept for the answer."""
         spent, kept = self._total, 0 if stage in LAST_STAGES else len(LAST_STAGES)
         if self.calls is not None:
-            kept = kept if self.calls > 2 * kept else 0
-            if spent.calls >= self.calls - kept:
-                raise LimitReached("calls", _describe_limit(self.calls, kept))
-        if self.cost is not None and (spent.cost or 0.0) >= self.cost:
-            raise LimitReached("cost", f"the limit of ${self.cost:g} was reached")
+            calls = kept if self.calls > 2 * kept else 0
+            if spent.calls >= self.calls - calls:
+                raise LimitReached("calls", _describe_limit(self.calls, calls))
+        if self.cost is not None:
+            reserve = self._reserve if kept else 0.0
+            if (spent.cost or 0.0) >= self.cost - reserve:
+                keeps = f"; ${reserve:.2g} of it is kept for the answer" if reserve else ""
+                raise LimitReached("cost", f"the limit of ${self.cost:g} was reached{keeps}")
         left = self.find_seconds_left(stage)
         if left is not None and left <= 0:
             raise LimitReached("seconds", f"the limit of {self.seconds:g} seconds was reached")
 
     def count_usage(self, task: str, usage: Usage, cost: float | None) -> None:
         """Count the tokens of a request, and the dollars that they cost, None if that isn't known."""
+        self._dearest = max(self._dearest, cost or 0.0)
         self._count(task, Spending(usage=usage, cost=cost))
+
+    @property
+    def _reserve(self) -> float:
+        """Dollars that are kept for the answer: what as many of the dearest requests so far cost, at least a tenth."""
+        limit, requests = self.cost or 0.0, len(LAST_STAGES) * self._dearest
+        return max(_KEPT_SHARE * limit, requests if limit > 2 * requests else 0.0)
 
     @property
     def elapsed(self) -> float:
@@ -105,7 +127,7 @@ class AnalysisLimits:
         """Seconds that this stage may take until the limit, negative after it; None if there is none."""
         if self.seconds is None:
             return None
-        return self.seconds * (1 if stage in LAST_STAGES else 1 - _KEPT_TIME) - self.elapsed
+        return self.seconds * (1 if stage in LAST_STAGES else 1 - _KEPT_SHARE) - self.elapsed
 
     def sum_up(self, task: str | None = None) -> Spending:
         """What the analysis used so far, or one of its tasks."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -64,6 +64,8 @@ class AnalysisOrder:
     shows_plan: bool
     files: AnalysisFiles
     options: SessionOptions
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What models cost, where the command says so."""
 
 
 @dataclass(slots=True)
@@ -119,8 +121,11 @@ def _run(order: AnalysisOrder, recording: Recording) -> _Outcome:
     """Run the analysis with what the options name. Ctrl-C ends it with what was found until then."""
     from ferrule.cli.analysis_progress import open_progress
     from ferrule.execution.tool_output import route_tool_output
+    from ferrule.models.prices import configure_prices
 
     options = order.options
+    if order.prices:
+        configure_prices(order.prices)
     with (
         require_extra("analysis"),
         route_tool_output(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -165,33 +165,56 @@ class SessionOptions:
 
 
 def add_session_options(
-    command: Callable[..., None], without: Collection[str] = (), in_folder: bool = False
+    command: Callable[..., None],
+    without: Collection[str] = (),
+    in_folder: bool = False,
+    described: Mapping[str, Any] | None = None,
 ) -> Callable[..., None]:
     """Add an option to a command for each field of `SessionOptions`; it gets them together as `options`.
 
-    Fields of `without` keep their defaults. With `in_folder`, `--continue` takes a conversation of the current folder.
+    So it does for each other parameter whose type is a dataclass of options. Fields of `without` keep their defaults;
+    those of `described` have these annotations. With `in_folder`, `--continue` takes a conversation of the current
+    folder.
     """
-    hints = get_type_hints(SessionOptions, include_extras=True)
-    hints = {name: hint for name, hint in hints.items() if name not in without}
     shared = [
-        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
-        for one in fields(SessionOptions)
-        if one.name in hints
+        one.replace(annotation=(described or {}).get(one.name, one.annotation))
+        for one in _list_options(SessionOptions)
+        if one.name not in without
     ]
+    own, groups = _expand_groups(command)
 
-    def run(context: typer.Context, **given: object) -> None:
+    def run(context: typer.Context, **given: Any) -> None:
         from ferrule.cli.option_sources import resolve_options
 
-        options = SessionOptions(**{name: given.pop(name) for name in hints})  # type: ignore[arg-type]
+        options = SessionOptions(**{one.name: given.pop(one.name) for one in shared})
+        for name, kind in groups.items():
+            given[name] = kind(**{one.name: given.pop(one.name) for one in fields(kind)})
         command(**given, options=resolve_options(options, context, Path.cwd() if in_folder else None))
 
-    own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "options"]
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     parameters = [context, *sorted([*shared, *own], key=lambda one: (one.kind, one not in shared))]
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return run
+
+
+def _expand_groups(command: Callable[..., None]) -> tuple[list[inspect.Parameter], dict[str, Any]]:
+    """A command's own parameters, with the fields of each dataclass in its place; and the dataclasses by parameter."""
+    parameters = inspect.signature(command, eval_str=True).parameters
+    own = [one for one in parameters.values() if one.name != "options"]
+    groups = {one.name: one.annotation for one in own if is_dataclass(one.annotation)}
+    expanded = [_list_options(groups[one.name]) if one.name in groups else [one] for one in own]
+    return [one for each in expanded for one in each], groups
+
+
+def _list_options(kind: Any) -> list[inspect.Parameter]:
+    """The fields of a dataclass as parameters of a command."""
+    hints = get_type_hints(kind, include_extras=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(one.name, keyword, default=one.default, annotation=hints[one.name]) for one in fields(kind)
+    ]
 
 
 @contextmanager

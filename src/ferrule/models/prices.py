@@ -69,6 +69,12 @@ class Price:
     until: date | None = None
     """The day from which other prices hold."""
 
+    @property
+    def is_free(self) -> bool:
+        """Whether tokens cost nothing."""
+        rates = (self.rates, self.long_rates or self.rates)
+        return all(one.input == one.output == one.cache_write == one.audio_input == 0 for one in rates)
+
     def compute_cost(self, *usages: Usage) -> float:
         """The cost of requests, in US dollars. Each is one request: what is long depends on the request."""
         return sum(self._select_rates(usage).compute_cost(usage) for usage in usages)
@@ -77,6 +83,9 @@ class Price:
         is_long = self.long_rates is not None and usage.prompt_tokens > self.long_above
         return self.long_rates if is_long and self.long_rates is not None else self.rates
 
+
+_IN_PROCESS = ("embedded", "local")
+_FREE = Price(Rates(0, 0, 0, 0, 0), source="it runs in this process")
 
 PriceSource: TypeAlias = "Mapping[str, Any] | str | Path"
 """A table of prices: a mapping of names to `Price`s or to the fields of the file, or the path of such a file."""
@@ -89,7 +98,9 @@ def find_price(model: str, prices: PriceSource | None = None, *, on: date | None
 
     The first of these that has one counts: `prices`, what `configure_prices` was given, the file of FERRULE_PRICES or
     else the package's. A name may be a pattern (`ollama:*`), and a snapshot (`openai:gpt-4o-2024-08-06`) that isn't
-    listed has the price of the model it is a snapshot of. Raises `SettingsError` for a table that can't be read.
+    listed has the price of the model it is a snapshot of. A model in this process costs nothing.
+
+    Raises `SettingsError` for a table that can't be read.
     """
     day = on or datetime.now(UTC).date()
     tables = (read_prices(prices) if prices is not None else {}, _configured, _load_file(os.environ.get(VARIABLE, "")))
@@ -98,7 +109,12 @@ def find_price(model: str, prices: PriceSource | None = None, *, on: date | None
             price = table[name] if name in table else _match_pattern(table, name)
             if price is not None:
                 return price if price.until is None or day < price.until else None
-    return None
+    return _FREE if runs_in_process(model) else None
+
+
+def runs_in_process(model: str) -> bool:
+    """Whether a name is that of a model in this process (`embedded`, `local:FOLDER`), for which nobody is paid."""
+    return model.partition(":")[0] in _IN_PROCESS
 
 
 def configure_prices(prices: PriceSource | None) -> None:
