@@ -1,5 +1,6 @@
 """The page of an analysis: what it shows, and that nothing in it acts. In a browser, too, where there is one."""
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -7,10 +8,12 @@ from typing import Any
 
 import pytest
 from browser import measure
+from markupsafe import escape
 from report_examples import ATTACKS, SCRIPT, make_hostile_result, make_result
 
 from ferrule.analysis.report.html import render_report, write_report
 from ferrule.analysis.report.tasks import describe_seconds
+from ferrule.analysis.report.values import show_result
 from ferrule.analysis.result import AnalysisResult, OutputEntry, TaskExecution
 
 ALLOWED = set(
@@ -80,6 +83,38 @@ def test_the_first_line_of_a_table_keeps_its_place() -> None:
     assert f">{table}</pre>" in page
 
 
+@pytest.mark.parametrize(
+    ("result", "cells"),
+    [
+        ({"East": {"Q2": 1.50, "Q3": 2}, "West": {"Q2": 3, "Q3": None}}, [["East", "1.5", "2"], ["West", "3", "null"]]),
+        (
+            {"r2": 0.5, "b": {"x": 1, "y": 2, "z": 3}, "p": {"x": 0.1, "y": 0.2, "z": 1e-30}},
+            [["r2", "0.5"], ["x", "1", "0.1"], ["y", "2", "0.2"], ["z", "3", "1e-30"]],
+        ),
+        ({"best": "West", "ids": [1, 2]}, [["best", "West"], ["ids", "1, 2"]]),
+        ({"a": 1, "b": {"c": 2}}, [["a", "1"], ["c", "2"]]),
+    ],
+)
+def test_a_result_with_names_is_a_table(result: dict[str, Any], cells: list[list[str]]) -> None:
+    shown = "".join(show_result(f"{json.dumps(result)}\n\nPrinted:\nok"))
+    rows = re.findall(r"<tr>(.*?)</tr>", re.sub("<thead>.*?</thead>", "", shown))
+    assert [[re.sub("<.*?>", "", cell) for cell in re.findall("<t[hd].*?</t[hd]>", row)] for row in rows] == cells
+    assert shown.endswith("<pre>Printed:\nok</pre>")
+
+
+def test_the_lines_of_a_tool_stay_lines() -> None:
+    text = "Conclusion: West.\n1. It fell.\n2. More than all.\nHypothesis (0.9): West\n  for: t1"
+    task = TaskExecution("t1", "logic_kernel", "Why?", result=text)
+    page = render_report(AnalysisResult("Why?", output_entries=[OutputEntry("task_execution", task)]))
+    assert "<li>More than all.</li>" in page
+    assert "<p>Hypothesis (0.9): West<br />\nfor: t1</p>" in page
+
+
+@pytest.mark.parametrize("text", ['{"a": {"b": {"c": 1}}}', "{}", '{"a": 1} and more', "{not JSON", '{"a": [[1]]}'])
+def test_another_result_is_shown_as_it_is(text: str) -> None:
+    assert re.sub("<.*?>", "", "".join(show_result(text))) == str(escape(text))
+
+
 def test_a_partial_result_without_anything_is_a_page() -> None:
     text = "".join(Reader(render_report(AnalysisResult("Why?", stopped="The limit of 1 request is reached."))).texts)
     assert "Partial result. The limit of 1 request is reached." in text
@@ -125,6 +160,9 @@ SEEN = "[page.title, page.scripts.length, page.querySelectorAll('iframe, #attack
 FITS = "page.documentElement.scrollWidth <= page.documentElement.clientWidth"
 COLOR = "getComputedStyle(page.body).backgroundColor"
 FONT = "getComputedStyle(page.querySelector('pre')).fontFamily"
+BROKEN = """[...page.querySelectorAll('a.number, .uncomputed, thead th')].filter(one => {
+  const range = page.createRange(); range.selectNodeContents(one); return range.getClientRects().length > 1;
+}).map(one => one.textContent)"""
 FOLLOWED = """(() => { const link = page.querySelector('a.number'); link.click();
   const place = page.querySelector(link.hash).getBoundingClientRect();
   return [frame.contentWindow.location.hash, place.top < 800 && place.bottom > 0]; })()"""
@@ -147,6 +185,7 @@ def measures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "on a phone": (report, 360, FITS),
         "hostile on a phone": (hostile, 360, FITS),
         "on a wide screen": (report, 1200, FITS),
+        "broken on a phone": (report, 360, BROKEN),
         "color": (report, 800, COLOR),
         "font": (report, 800, FONT),
         "followed": (report, 800, FOLLOWED),
@@ -165,6 +204,10 @@ def test_no_attack_acts_in_a_browser(measures: dict[str, Any]) -> None:
 @pytest.mark.parametrize("screen", ["on a phone", "hostile on a phone", "on a wide screen"])
 def test_the_page_fits_its_screen(measures: dict[str, Any], screen: str) -> None:
     assert measures[screen] is True
+
+
+def test_no_number_and_no_title_of_a_column_is_broken(measures: dict[str, Any]) -> None:
+    assert measures["broken on a phone"] == []
 
 
 def test_the_policy_lets_the_style_of_the_page_through(measures: dict[str, Any]) -> None:

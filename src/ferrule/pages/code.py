@@ -51,12 +51,13 @@ def highlight_style() -> str:
     return f"{rules('default')}\n@media screen and (prefers-color-scheme: dark) {{\n{rules('github-dark')}\n}}\n"
 
 
-def show_markdown(text: str, marks: Callable[[str], Markup] | None = None) -> Markup:
+def show_markdown(text: str, marks: Callable[[str], Markup] | None = None, *, keeps_lines: bool = False) -> Markup:
     """A model's Markdown: paragraphs, lists, tables, emphasis, code. HTML, links and images are shown as written.
 
     `marks` is called with the text of each part that stands between `START` and `END`, and returns what is shown.
+    With `keeps_lines`, each line of a paragraph begins a new one.
     """
-    renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
+    renderer = MarkdownIt("commonmark", {"html": False, "breaks": keeps_lines}).enable("table")
     renderer.disable(["link", "image", "autolink", "reference", "entity", "html_inline", "html_block"])
     html = renderer.render(show_hidden(text))
     shown = "".join(_mark(piece, marks) for piece in re.split(r"(<[^>]*>)", html))

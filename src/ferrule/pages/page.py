@@ -45,8 +45,9 @@ img { max-width: 100%; height: auto; background: #ffffff; border-radius: 6px; }
 .scrolled { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .875rem; margin: .5rem 0; }
 th, td { border: 1px solid var(--line); padding: .25rem .6rem; text-align: left; vertical-align: top; }
-th, td { unicode-bidi: isolate; }
-th { background: var(--raised); }
+th, td { unicode-bidi: isolate; overflow-wrap: break-word; }
+th { background: var(--raised); white-space: nowrap; }
+td code { overflow-wrap: anywhere; }
 details { margin: .5rem 0; }
 summary { cursor: pointer; color: var(--quiet); }
 section.card { border: 1px solid var(--line); border-radius: 8px; padding: .25rem 1rem 1rem; margin: 1rem 0; }

@@ -29,6 +29,10 @@ from ferrule.pages.page import render_page
 _STYLE: Final = """
 .focused { font-size: 1.6rem; font-weight: 600; margin: .5rem 0; }
 a.number { text-decoration-thickness: 1px; text-underline-offset: 3px; }
+.number:not(.long), .uncomputed:not(.long) { white-space: nowrap; }
+li > p { margin: .25rem 0; }
+table.values th { font-weight: 500; }
+table.values td.digits { white-space: nowrap; text-align: right; font-variant-numeric: tabular-nums; }
 a.stated, .uncomputed { background: var(--mark); border-radius: 3px; padding: 0 .15em; }
 .uncomputed { color: inherit; border-bottom: 2px dotted var(--bad); }
 .notice { border-left: 4px solid var(--warn); padding: .25rem .75rem; background: var(--raised); }
@@ -36,6 +40,12 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; ma
 dt { color: var(--quiet); } dd { margin: 0; min-width: 0; }
 @media (max-width: 32rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
 """
+_SHORT: Final = 24
+_LEGEND: Final = {
+    "computed": "A number that is a link leads to the run that computed it, or to the question or data that gave it.",
+    "stated": "What a model reasoned or recalled is on a coloured ground.",
+    "not computed": "What is dotted below was not computed: no output has it.",
+}
 _TITLES: Final = {
     "computed": "computed by {}",
     "given": "given in {}",
@@ -62,9 +72,15 @@ def render_report(result: AnalysisResult) -> str:
             *_show_tasks(result),
             *show_data(result),
         ),
-        element("footer", element("p", f"Made by ferrule {version('ferrule')}.", class_="quiet")),
+        element("footer", element("p", _describe_versions(result), class_="quiet")),
     ]
     return render_page(f"{result.question[:80]} – analysis", body, style=_STYLE)
+
+
+def _describe_versions(result: AnalysisResult) -> str:
+    names = {"python": "Python"}
+    ran = ", ".join(f"{names.get(name, name)} {number}" for name, number in result.versions.items())
+    return f"Page by ferrule {version('ferrule')}." + (f" The analysis ran with {ran}." if ran else "")
 
 
 def _describe_usage(result: AnalysisResult) -> Markup:
@@ -99,6 +115,9 @@ def _show_answer(result: AnalysisResult, sources: SourceIndex) -> Markup:
         shown += [element("h3", "Key findings"), element("ul", [element("li", finding) for finding in findings])]
         links += chain.from_iterable(found)
     if links:
+        kinds = {"computed" if link.kind == "given" else link.kind for link in links}
+        legend = " ".join(sentence for kind, sentence in _LEGEND.items() if kind in kinds)
+        shown += [element("p", legend, class_="quiet")] if legend else []
         shown.append(_list_numbers(links))
     return element("section", shown, id="answer")
 
@@ -122,10 +141,17 @@ def _link_numbers(text: str, links: Sequence[NumberLink]) -> Markup:
 
 def _show_link(link: NumberLink) -> Markup:
     if link.source is None:
-        return element("span", link.text, class_="uncomputed", title="not computed: no output has this number")
+        title = "not computed: no output has this number"
+        return element("span", link.text, class_=f"uncomputed{_find_size(link)}", title=title)
     place = link.source if link.kind != "given" else link.source.removesuffix(".profile")
     title = _TITLES.get(link.kind, "in {}").format(place)
-    return element("a", link.text, href=_find_place(link.source), class_=f"number {link.kind}", title=title)
+    classes = f"number {link.kind}{_find_size(link)}"
+    return element("a", link.text, href=_find_place(link.source), class_=classes, title=title)
+
+
+def _find_size(link: NumberLink) -> str:
+    """The class of a number that may be broken over two lines, since a phone's is too short for it."""
+    return " long" if len(link.text) > _SHORT else ""
 
 
 def _find_place(source: str) -> str:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+import textwrap
+from collections.abc import Iterator
+from typing import Final
 
 from markupsafe import Markup
-from pydantic import BaseModel
 
 from ferrule._util.pluralize import pluralize
 from ferrule.analysis.plan import Plan
 from ferrule.analysis.python_executor.rendering import render_checks
+from ferrule.analysis.report.values import show_result, show_value
 from ferrule.analysis.result import AnalysisResult, Attempt, ResultCheck, TaskExecution
 from ferrule.analysis.settings import PYTHON
 from ferrule.pages.code import show_code, show_markdown, show_text
 from ferrule.pages.elements import Child, element, fold, make_anchor, show_image, show_table
 from ferrule.pages.graph import Node, draw_graph
 
+_BOX_LINE: Final = 25
+"""Characters of a line in a box of the graph."""
 _CLASSES: Final = {"done": "good", "failed": "bad", "skipped": "warn", "cancelled": "warn"}
 
 
@@ -46,13 +47,19 @@ def draw_plan(result: AnalysisResult) -> Markup:
 
 
 def _make_node(name: str, tool: str, query: str, needs: tuple[str, ...], task: TaskExecution | None) -> Node:
+    what = _wrap_query(query)
     if task is None:
-        return Node(name, f"{name}  {tool}", (query, "not started"), "warn", needs=needs)
+        return Node(name, f"{name}  {tool}", (*what, "not started"), "warn", needs=needs)
     retries = f", {pluralize(_count_retries(task), 'retry', 'retries')}" if _count_retries(task) else ""
     facts = f"{task.status}, {describe_seconds(task.ended - task.started)}{retries}"
     return Node(
-        name, f"{name}  {tool}", (query, facts), _CLASSES[task.status], f"#{make_anchor('task', name)}", tuple(needs)
+        name, f"{name}  {tool}", (*what, facts), _CLASSES[task.status], f"#{make_anchor('task', name)}", tuple(needs)
     )
+
+
+def _wrap_query(query: str) -> list[str]:
+    """The beginning of a query, in at most two lines."""
+    return textwrap.wrap(query, _BOX_LINE, max_lines=2, placeholder="…")
 
 
 def _count_retries(task: TaskExecution) -> int:
@@ -109,19 +116,23 @@ def show_task(task: TaskExecution) -> Markup:
 def _show_outcome(task: TaskExecution) -> list[Markup]:
     shown = [element("p", task.error, class_="bad")] if task.error else []
     if task.tool != PYTHON and task.result and task.result != task.error:
-        shown.append(show_markdown(task.result))
+        # A tool ends its list by a line that Markdown would take for more of the last item.
+        text = re.sub(r"(?m)^((?:[0-9]+[.)]|[-*]) .*)\n(?=[^\s0-9*-])", r"\1\n\n", task.result)
+        shown.append(show_markdown(text, keeps_lines=True))
     elif task.result != task.error and (text := _cut_notes(task)):
-        shown.append(show_text(text))
+        shown += show_result(text)
     return shown + [element("p", note, class_="warn") for note in task.notes]
 
 
 def _cut_notes(task: TaskExecution) -> str:
-    """The result of code without its checks and notes, which the page shows by themselves."""
+    """The result of code without its checks, notes and number of figures, which the page shows by themselves."""
     text = task.result
     if task.checks:
         text = text.replace(render_checks(task.checks), "")
     for note in task.notes:
         text = text.replace(f"Note: {note}", "")
+    if task.figures:
+        text = re.sub(rf"(?:\n\n|\A){pluralize(len(task.figures), 'figure')}\s*\Z", "", text)
     # The first line of a table begins with spaces, under which its columns stand.
     return re.sub(r"\A(?:[ \t]*\n)+", "", text.rstrip())
 
@@ -129,7 +140,9 @@ def _cut_notes(task: TaskExecution) -> str:
 def _show_parts(task: TaskExecution) -> Iterator[Markup]:
     if task.checks:
         failed = sum(check.passed is False for check in task.checks)
-        summary = f"Checks of the result: {len(task.checks)}, of which {failed} failed"
+        passed = sum(check.passed is True for check in task.checks)
+        counts = {"passed": passed, "failed": failed, "could not run": len(task.checks) - passed - failed}
+        summary = f"Checks of the result: {', '.join(f'{count} {name}' for name, count in counts.items() if count)}"
         yield fold(summary, element("ul", [_show_check(check) for check in task.checks]), is_open=True)
     if task.code:
         yield fold("Code", show_code(task.code), is_open=True)
@@ -169,25 +182,3 @@ def _show_attempt(number: int, attempt: Attempt) -> Markup:
     if attempt.error_context is not None:
         shown.append(fold("What the next attempt was told", show_value(attempt.error_context)))
     return element("div", shown)
-
-
-def show_value(value: Any) -> Markup:
-    """Structured data: named values as a list of definitions, anything else as JSON or text."""
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json")
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        pairs = [
-            (element("dt", str(name).replace("_", " ")), element("dd", show_value(inner)))
-            for name, inner in value.items()
-            if inner not in (None, "", [], (), {})
-        ]
-        return element("dl", pairs)
-    if isinstance(value, list | tuple):
-        if all(isinstance(inner, str | int | float) for inner in value) and sum(map(len, map(str, value))) < 80:
-            return element("span", ", ".join(map(str, value)))
-        return element("ul", [element("li", show_value(inner)) for inner in value])
-    if isinstance(value, str):
-        return element("span", value)
-    return element("code", json.dumps(value, ensure_ascii=False, default=str))
