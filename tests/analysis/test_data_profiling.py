@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ferrule.analysis.data.child.profiling import BLOCK, profile_table
+from ferrule.analysis.data.child.profiling import COLUMNS_AT_ONCE, profile_table
 
 MB = 1 << 20
 
@@ -23,7 +23,7 @@ def test_no_name_of_a_column_clashes_with_a_query(tmp_path: Path, name: str) -> 
 
 def test_a_wide_table_is_profiled_in_blocks_of_columns(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    width = 2 * BLOCK + 7
+    width = 2 * COLUMNS_AT_ONCE + 7
     pd.DataFrame({f"x{place}": [place, place + 1] for place in range(width)}).to_parquet(path)
     found = profile_table(str(path), 512 * MB, 1)
     assert [column["minimum"] for column in found["columns"]] == list(range(width))

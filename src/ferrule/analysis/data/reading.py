@@ -27,12 +27,24 @@ from ferrule.sandbox.python.session import SandboxSession
 from ferrule.sandbox.tiers import Tier
 
 _CHILD: Final = Path(__file__).parent / "child"
-_PACKAGES: Final = ("duckdb", "fsspec", "pyarrow")
+_PACKAGES: Final = ("duckdb", "fsspec", "numpy", "pyarrow", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet")
 _SECONDS: Final = 600.0
 _LONGEST_MESSAGE: Final = 600
 """For one step: looking at a file, or the next piece of it."""
-_TEXT_MODULES: Final = ("wording", "detection", "conversion", "json_errors", "forms", "csv_types", "csv_lines")
-_MODULES: Final = (*_TEXT_MODULES, "records", "sheet_xml", "workbooks")
+_MODULES: Final = (
+    "wording",
+    "detection",
+    "conversion",
+    "json_errors",
+    "forms",
+    "csv_types",
+    "csv_lines",
+    "profiling",
+    "plain_csv",
+    "records",
+    "sheet_xml",
+    "workbooks",
+)
 _MAX_UNPACKED: Final = 20 * 1024**3
 _MAX_PARTS: Final = 60
 """Sheets of a workbook, or tables of a database."""
@@ -51,6 +63,8 @@ class _Part:
     parquet: Path
     digest: str
     notes: tuple[str, ...]
+    profile: Any = None
+    """What the sandbox returned as its profile; None if its copy is still to be profiled."""
 
 
 async def read_tables(
@@ -69,12 +83,14 @@ async def read_tables(
     # It isn't started by itself: a zygote without mounts would have no use.
     async with aclosing(PythonSandbox(packages=_PACKAGES, checks="off", memory=memory, tier=tier)) as sandbox:
         # One set of mounts for all files, since a set needs a zygote of its own.
-        reader = _Reader(sandbox, folder, memory, [source.path for source in sources])
-        parts = await _convert_all(reader, sources)
+        with _PartFile(folder) as unpacked, _PartFile(folder) as regular:
+            reader = _Reader(sandbox, folder, memory, [source.path for source in sources], (unpacked, regular))
+            parts = await _convert_all(reader, sources)
         _check_names(parts)
-        reader = _Reader(sandbox, folder, memory, list(dict.fromkeys(part.parquet for part in parts)))
+        paths = dict.fromkeys(part.parquet for part in parts if part.profile is None)
+        reader = _Reader(sandbox, folder, memory, list(paths))
         try:
-            return [await reader.profile(part) for part in parts]
+            return [_make_table(part, part.profile or await reader.profile(part)) for part in parts]
         except _ChildError as error:
             raise DataError(str(error)) from None
 
@@ -138,15 +154,21 @@ class _PartFile:
         self._file = NamedTemporaryFile(dir=folder, suffix=".part", delete=False)  # noqa: SIM115 - closed on exit
         self._hash = hashlib.sha256()
         self.path = Path(self._file.name)
+        # Readable for the sandbox, whose runs aren't root where the program is.
+        os.fchmod(self._file.fileno(), 0o644)
 
     def write(self, piece: bytes) -> None:
         self._file.write(piece)
         self._hash.update(piece)
 
+    def clear(self) -> None:
+        """Begin anew in place, since the sandbox has this file open by its inode and not by its name."""
+        self._file.seek(0)
+        self._file.truncate()
+        self._hash = hashlib.sha256()
+
     def finish(self) -> None:
-        """Make it readable for the sandbox, whose runs aren't root where the program is."""
         self._file.flush()
-        os.fchmod(self._file.fileno(), 0o644)
 
     def keep(self) -> tuple[Path, str]:
         """Name it by its content; returns the path and the digest."""
@@ -167,38 +189,56 @@ class _PartFile:
 
 
 class _Reader:
-    """Converts or profiles files in one sandbox, whose runs find each as a mount."""
+    """Converts or profiles files in one sandbox, whose runs find each as a mount.
 
-    def __init__(self, sandbox: PythonSandbox, folder: Path, memory: int, paths: Sequence[Path]) -> None:
+    `working` are written anew for each file that has to be unpacked or written with regular lines.
+    """
+
+    def __init__(
+        self,
+        sandbox: PythonSandbox,
+        folder: Path,
+        memory: int,
+        paths: Sequence[Path],
+        working: Sequence[_PartFile] = (),
+    ) -> None:
         self._sandbox = sandbox
-        self._mounts = [Mount(path, f"data{number}") for number, path in enumerate(paths)]
+        self._mounts = [
+            Mount(path, f"data{number}") for number, path in enumerate([*paths, *(file.path for file in working)])
+        ]
+        self._working = working
         self._folder = folder
         self._memory = memory
 
     async def convert(self, source: DataSource) -> list[_Part]:
         """Return the tables of a file."""
         data = self._find(source.path)
-        async with await self._open(self._mounts, source, *_MODULES) as session:
+        async with await self._open(source, *_MODULES) as session:
             found = await _call(session, source, f"inspect_file({data!r}, {source.path.name!r})")
             kind, encoding, notes = str(found["kind"]), found["encoding"], tuple(map(str, found["notes"]))
-            if not found["compression"] and encoding in {None, "utf-8"}:
-                return await self._convert_parts(session, source, source.path, data, kind, notes)
-            chunks = f"decode_chunks({data!r}, {found['compression']!r}, {encoding!r})"
-            with _PartFile(self._folder) as file:
-                await _call(session, source, f"stream = copy_bytes({chunks}, {_MAX_UNPACKED})")
-                await _take(session, source, file)
-                file.finish()
-                async with await self._open([Mount(file.path, data)], source, *_TEXT_MODULES) as unpacked:
-                    return await self._convert_parts(unpacked, source, file.path, data, kind, notes)
+            if found["compression"] or encoding not in {None, "utf-8"}:
+                chunks = f"decode_chunks({data!r}, {found['compression']!r}, {encoding!r})"
+                data, _ = await self._write_again(session, source, self._working[0], f"chunks, notes = {chunks}, []")
+            return await self._convert_parts(session, source, data, kind, notes)
+
+    async def _write_again(
+        self, session: SandboxSession, source: DataSource, file: _PartFile, code: str
+    ) -> tuple[str, list[str]]:
+        """Write the `chunks` that code in the sandbox makes to a file; returns its name there, and the notes."""
+        file.clear()
+        said = await _call(session, source, f"{code}\nstream = copy_bytes(chunks, {_MAX_UNPACKED})\nnotes")
+        await _take(session, source, file)
+        file.finish()
+        return self._find(file.path), [str(note) for note in said]
 
     def _find(self, path: Path) -> str:
         """The name of a file for the code in the sandbox."""
         return next(mount.shown_name for mount in self._mounts if mount.path == path)
 
-    async def _open(self, mounts: Sequence[Mount], source: DataSource, *modules: str) -> SandboxSession:
+    async def _open(self, source: DataSource, *modules: str) -> SandboxSession:
         """Start a session that finds files, with the functions of modules of `child`."""
         try:
-            session = await self._sandbox.session(mounts=mounts, checkpoints=False)
+            session = await self._sandbox.session(mounts=self._mounts, checkpoints=False)
         except SandboxInputError as error:
             raise DataError(f"data can't be read: {str(error).partition(': ')[2]}") from None
         for module in modules:
@@ -206,14 +246,14 @@ class _Reader:
         return session
 
     async def _convert_parts(
-        self, session: SandboxSession, source: DataSource, path: Path, data: str, kind: str, notes: tuple[str, ...]
+        self, session: SandboxSession, source: DataSource, data: str, kind: str, notes: tuple[str, ...]
     ) -> list[_Part]:
         if kind == "csv":
-            return [await self._convert_csv(session, source, path, data, notes)]
+            return [await self._convert_csv(session, source, data, notes)]
         if kind in {"json", "jsonl"}:
             return [await self._convert_json(session, source, data, kind, notes)]
         if kind == "parquet":
-            return [await self._copy(session, source, kind, f"make_parquet_query({data!r})", notes)]
+            return [await self._copy_query(session, source, kind, f"make_parquet_query({data!r})", notes)]
         if kind == "sqlite":
             await asyncio.to_thread(_check_journal, source.path)
         lister = "list_sheets" if kind == "excel" else "list_database_tables"
@@ -232,21 +272,36 @@ class _Reader:
         return parts
 
     async def _convert_csv(
-        self, session: SandboxSession, source: DataSource, path: Path, data: str, notes: tuple[str, ...]
+        self, session: SandboxSession, source: DataSource, data: str, notes: tuple[str, ...]
     ) -> _Part:
-        """Convert the CSV of `path`; if its lines differ in the number of cells, write it again first."""
-        query = f"make_csv_query(connect({self._memory}), {data!r}"
+        """Convert CSV; if its lines differ in the number of cells, write it again first."""
         try:
-            return await self._copy(session, source, "csv", f"{query})", notes)
+            return await self._convert_lines(session, source, data, notes)
         except _ChildError:
-            code = f"notes, chunks = regularize_lines({data!r})\nstream = copy_bytes(chunks, {_MAX_UNPACKED})\nnotes"
-        with _PartFile(self._folder) as file:
-            said = [str(note) for note in await _call(session, source, code)]
-            await _take(session, source, file)
-            file.finish()
-            mounts = [Mount(file.path, data), Mount(path, "original")]
-            async with await self._open(mounts, source, *_TEXT_MODULES) as regular:
-                return await self._copy(regular, source, "csv", f"{query}, 'original')", (*notes, *said))
+            code = f"notes, chunks = regularize_lines({data!r})"
+        regular, said = await self._write_again(session, source, self._working[1], code)
+        return await self._convert_lines(session, source, regular, (*notes, *said), data)
+
+    async def _convert_lines(
+        self,
+        session: SandboxSession,
+        source: DataSource,
+        data: str,
+        notes: tuple[str, ...],
+        original: str | None = None,
+    ) -> _Part:
+        """Convert CSV whose lines have the same number of cells: in one pass with its profile, if its values are plain.
+
+        `original`: the file of which `data` was written with regular lines.
+        """
+        plain = f"stream, notes = stream_plain_csv({data!r}, {self._memory}, {SEED}, {original!r})\nnotes"
+        try:
+            return await self._copy(session, source, "csv", plain, notes)
+        except _ChildError as error:
+            if error.kind == "IrregularLines":
+                raise
+        query = f"make_csv_query(connect({self._memory}), {data!r}, {original!r})"
+        return await self._copy_query(session, source, "csv", query, notes)
 
     async def _convert_json(
         self, session: SandboxSession, source: DataSource, data: str, kind: str, notes: tuple[str, ...]
@@ -254,49 +309,59 @@ class _Reader:
         """Convert JSON: with types by the first rows, and if these don't fit, by all rows."""
         query = f"make_json_query({data!r}, {kind!r}, {self._memory}, "
         try:
-            return await self._copy(session, source, kind, f"{query}False)", notes)
+            return await self._copy_query(session, source, kind, f"{query}False)", notes)
         except _ChildError:
             pass
         try:
-            return await self._copy(session, source, kind, f"{query}True)", notes)
+            return await self._copy_query(session, source, kind, f"{query}True)", notes)
         except _ChildError:
             await _call(session, source, f"explain_json({data!r}, {kind!r})")
             raise
 
-    async def _copy(
+    async def _copy_query(
         self, session: SandboxSession, source: DataSource, kind: str, make: str, notes: tuple[str, ...]
     ) -> _Part:
-        """Convert by the query that the code of `make` gives."""
+        """Convert by the query that the code of `make` gives, and its notes."""
         code = f"query, notes = {make}\nstream = copy_relation({self._memory}, query)\nnotes"
+        return await self._copy(session, source, kind, code, notes)
+
+    async def _copy(
+        self, session: SandboxSession, source: DataSource, kind: str, code: str, notes: tuple[str, ...]
+    ) -> _Part:
+        """Convert by the `stream` that code makes, which has notes as its value."""
         with _PartFile(self._folder) as file:
             said = [str(note) for note in await _call(session, source, code)]
-            await _take(session, source, file)
-            return _Part(source, kind, None, source.table_name, *file.keep(), (*notes, *said))
+            result = await _take(session, source, file)
+            return _Part(source, kind, None, source.table_name, *file.keep(), (*notes, *said), result.get("profile"))
 
-    async def profile(self, part: _Part) -> Table:
+    async def profile(self, part: _Part) -> Any:
         """Profile a table that was converted."""
-        async with await self._open(self._mounts, part.source, "profiling") as session:
+        async with await self._open(part.source, "profiling") as session:
             data = self._find(part.parquet)
-            found = await _call(session, part.source, f"profile_table({data!r}, {self._memory}, {SEED})")
-        if not isinstance(found, dict):
-            raise DataError(
-                f"{part.source.path}: its profile isn't one; the sandbox's process may have been taken over"
-            )
-        if not found.get("columns"):
-            raise DataError(f"{part.source.path} has no columns: it has no data to analyse")
-        try:
-            return Table(
-                **found,
-                name=part.name,
-                path=part.source.path,
-                kind=part.kind,
-                part=part.part,
-                parquet=part.parquet,
-                digest=part.digest,
-                notes=part.notes,
-            )
-        except ValidationError as error:
-            raise DataError(f"{part.source.path}: its profile isn't valid: {describe_invalid_fields(error)}") from None
+            return await _call(session, part.source, f"profile_table({data!r}, {self._memory}, {SEED})")
+
+
+def _make_table(part: _Part, found: Any) -> Table:
+    """Make the table of a part and its profile."""
+    path = part.source.path
+    if not isinstance(found, dict):
+        raise DataError(f"{path}: its profile isn't one; the sandbox's process may have been taken over")
+    if not found.get("columns"):
+        raise DataError(f"{path} has no columns: it has no data to analyse")
+    try:
+        return Table(
+            **found,
+            name=part.name,
+            path=path,
+            kind=part.kind,
+            part=part.part,
+            parquet=part.parquet,
+            digest=part.digest,
+            notes=part.notes,
+        )
+    except (TypeError, ValidationError) as error:
+        reason = describe_invalid_fields(error) if isinstance(error, ValidationError) else "it names fields twice"
+        raise DataError(f"{path}: its profile isn't valid: {reason}") from None
 
 
 class _ChildError(DataError):

@@ -27,6 +27,8 @@ ROWS = 61_440
 class PieceFile:
     """A file that is only written, in pieces, and waits until they are taken."""
 
+    closed = False
+
     def __init__(self) -> None:
         self.pieces: queue.Queue[bytes | None] = queue.Queue(maxsize=1)
         self._parts: list[bytes] = []

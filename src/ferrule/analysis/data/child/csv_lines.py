@@ -58,6 +58,15 @@ def make_csv_query(
 
     `original`: the file of which `path` was written by `regularize_lines`.
     """
+    _, finder, notes = inspect_csv(connection, path, original)
+    query, more = finder.find()
+    return query, notes + more
+
+
+def inspect_csv(
+    connection: duckdb.DuckDBPyConnection, path: str, original: str | None = None
+) -> tuple[Lines, TypeFinder, list[str]]:
+    """Return what was found about the lines of a file, what finds its types, and notes. Raises `IrregularLines`."""
     if original is not None:
         lines = Lines(path, ",", '"')
         lines.header = next(read_lines(path, ",", '"'))[1]
@@ -80,8 +89,7 @@ def make_csv_query(
     def locate(row: int, place: int, value: str) -> str:
         return find_line(inspect_irregular(original) if original else lines, row, place, value)
 
-    query, more = TypeFinder(connection, read, lines.delimiter, locate).find()
-    return query, notes + more
+    return lines, TypeFinder(connection, read, lines.delimiter, locate), notes
 
 
 def _has_second_line(lines: Lines) -> bool:

@@ -33,6 +33,9 @@ SAMPLE_ROWS = 1000
 SAMPLE_CELLS = 200_000
 BLOCK = 100
 """Columns that a query is about."""
+POINT_ROWS = 20_000
+ISO_FORMS = {"CAST({0} AS DATE)": "DATE", "CAST({0} AS TIMESTAMP)": "TIMESTAMP"}
+"""The types of texts whose values need nothing but a cast."""
 MOST_MISFITS = 20
 """Columns of which the place of the first misfit is looked up."""
 # Without regular expressions: each takes time and memory to compile, for each of thousands of columns.
@@ -126,6 +129,31 @@ class TypeFinder:
             columns = columns | again
             left = again
         return self._write_query(columns), plan.notes
+
+    def find_plain(self) -> dict[str, str] | None:
+        """Return the types of the columns if the first rows, by which they are determined, have none of another form.
+
+        `find` determines the same if all rows can be parsed as these types, and none has a value that `CHANGING` names.
+        """
+        columns = self._list_columns()
+        samples = self._take_samples(columns)
+        decimal = self._find_decimal(samples, columns)
+        if decimal == "," and self._delimiter != ",":
+            return None
+        for name, values in samples.items():
+            if forms := self._find_forms(values, decimal):
+                kind = ISO_FORMS.get(forms[0].value)
+                if kind is None or len(forms) > 1:
+                    return None
+                columns[name] = kind
+        return columns if self._have_points([name for name, kind in columns.items() if kind == "DOUBLE"]) else None
+
+    def _have_points(self, names: Sequence[str]) -> bool:
+        """Have all columns a value with a point among their first? Otherwise, one such as 1e5 may be a code."""
+        conditions = [f"bool_or(contains({quote_name(name)}, '.'))" for name in names]
+        rows = f"(SELECT * FROM {self._texts}) LIMIT {POINT_ROWS})"
+        found = self._connection.execute(f"SELECT {', '.join(conditions)} FROM {rows}").fetchall() if names else [()]
+        return all(found[0])
 
     def _list_columns(self) -> dict[str, str]:
         found = self._connection.execute(f"DESCRIBE SELECT * FROM {self._typed})").fetchall()
