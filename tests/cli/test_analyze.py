@@ -43,6 +43,11 @@ OWN = ("--model", "ollama:m")
         (["Why?", *OWN, "--data", "orders.csv", "--record", "orders.csv"], ["a file of --data"]),
         (["Why?", *OWN, "--report", "a.html", "--notebook", "a.html"], ["the file of --report"]),
         (["--replay", str(SALES), "--report", str(SALES)], ["the recording of --replay", "overwritten"]),
+        (
+            ["--replay", str(SALES), "--notebook", str(SALES.with_name("sales.csv"))],
+            ["a data file of", "overwritten"],
+        ),
+        (["--continue", str(SALES)], ["there is no question", '"…" --continue']),
         (["--replay", str(SALES), "--report", "."], ["it is a folder"]),
         (["Why?", *OWN, "--set", "concurency=3"], ["unknown setting 'concurency'; the nearest: concurrency"]),
         (["Why?", *OWN, "--mode", "fast"], ["mode: ", "'quick'", "'fast'"]),

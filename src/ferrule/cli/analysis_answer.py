@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line, escape_text
@@ -16,9 +16,9 @@ from ferrule._util.word_folding import fold_words
 if TYPE_CHECKING:
     from ferrule.analysis.numbers.matching import NumberLink
     from ferrule.analysis.recording import Recording
-    from ferrule.analysis.recording.differences import RunDifference
     from ferrule.analysis.result import AnalysisResult
 
+_Difference = TypeVar("_Difference")
 _WIDTH = 110
 """Columns of the answer where there is no terminal."""
 _MARK = re.compile(r" \[(?:t\d+(?:, stated)?|question|data|not computed)\]")
@@ -127,19 +127,19 @@ def describe_comparison(recording: Recording) -> Iterator[str]:
     """What differs from the recording that an analysis began with, line by line."""
     if recording.changes:
         yield f"{pluralize(len(recording.changes), 'request')} not as recorded; a model would be asked anew:"
-        yield from (f"  {change}" for change in recording.changes)
+        yield from _group_alike(recording.changes, lambda one: one.details)
     if recording.differences:
         yield f"{pluralize(len(recording.differences), 'value')} not as recorded:"
-        yield from _group_differences(recording.differences)
+        yield from _group_alike(recording.differences, lambda one: (one.recorded, one.computed))
     elif recording.compared:
         yield f"{pluralize(recording.compared, 'run')} computed again: every value is as recorded"
 
 
-def _group_differences(differences: Iterable[RunDifference]) -> Iterator[str]:
-    """The differences, first those that few values have; the same one of many values is one line."""
-    groups: dict[tuple[str, str], list[RunDifference]] = {}
-    for one in differences:
-        groups.setdefault((one.recorded, one.computed), []).append(one)
+def _group_alike(ones: Iterable[_Difference], find_content: Callable[[_Difference], object]) -> Iterator[str]:
+    """The differences, first those that few places have; the same one of many places is one line."""
+    groups: dict[object, list[_Difference]] = {}
+    for one in ones:
+        groups.setdefault(find_content(one), []).append(one)
     for group in sorted(groups.values(), key=lambda group: len(group) > _MOST_PLACES):
         if len(group) > _MOST_PLACES:
             yield f"  {group[0]} (and the same of {len(group) - 1} more)"

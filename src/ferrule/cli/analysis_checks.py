@@ -51,10 +51,12 @@ def _check_packages(order: AnalysisOrder) -> None:
 def check_output_files(files: AnalysisFiles, data: Sequence[str]) -> None:
     """Raise `SettingsError` for a report or notebook that would overwrite data, a recording or the other one."""
     from ferrule.analysis.data.sources import parse_data_argument
+    from ferrule.analysis.recording.data import list_data_files
 
     read = [(parse_data_argument(one)[1], "a file of --data") for one in data]
     named = ((files.replay, "--replay"), (files.rerun, "--rerun"), (files.continues, "--continue"))
     read += [(path, f"the recording of {option}") for path, option in (*named, (files.record, "--record")) if path]
+    read += [(file, f"a data file of {path}") for path, _ in named if path for file in list_data_files(path)]
     for option, path in _list_outputs(files):
         if path.is_dir():
             raise SettingsError(f"{option} {path}: it is a folder; name a file in it")

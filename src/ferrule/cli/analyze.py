@@ -97,7 +97,8 @@ def _read_question(given: str | None, files: AnalysisFiles) -> str:
     if files.taken is not None:
         return ""
     if given is None:
-        raise SettingsError('there is no question; write it as: ferrule analyze "…" --data FILE')
+        rest = f"--continue {files.continues}" if files.continues is not None else "--data FILE"
+        raise SettingsError(f'there is no question; write it as: ferrule analyze "…" {rest}')
     text = read_text() if given == "-" else given.strip()
     if not text:
         raise SettingsError("the question is empty")

@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ferrule.analysis.recording.rows import RecordedFile
+from pydantic import ValidationError
+
+from ferrule.analysis.recording.rows import AnalysisRow, RecordedFile
 from ferrule.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -41,6 +43,16 @@ def find_files(files: Iterable[RecordedFile], recording: Path) -> list[str]:
             raise SettingsError(f"{path}, which {recording} was made with, isn't there; give its data by --data")
         found.append(f"{file.name}={path}" if file.name else str(path))
     return found
+
+
+def list_data_files(recording: Path) -> list[Path]:
+    """Where the files of a recording are, or were; none for what is no recording, which its reader explains."""
+    try:
+        with recording.open("rb") as file:
+            header = AnalysisRow.model_validate_json(file.readline())
+    except (OSError, ValidationError):
+        return []
+    return [recording.parent / file.path for file in header.data]
 
 
 def find_changes(recorded: Iterable[RecordedFile], now: Iterable[RecordedFile]) -> list[str]:
