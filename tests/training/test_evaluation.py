@@ -38,7 +38,7 @@ from ferrule.training.embedded.scoring import (
     score_turns,
     states_answer,
 )
-from ferrule.training.synth import Turn, draw_examples
+from ferrule.training.synth import CALCULATOR_ALONE, Step, Turn, draw_examples
 
 REFUSAL = min(list_refusals())
 ONE_AT_A_TIME = EvaluationSettings(count=40, together=1, failures=True)
@@ -114,11 +114,11 @@ def test_a_model_that_never_ends_its_turn_is_wrong_whatever_it_said() -> None:
     (answer,) = asyncio.run(answer_requests(["?", "and?"], Pipeline(ScriptedModel(*calls)).using(calculator)))
     assert not answer.is_finished
     assert score("words", "2", *calls) == ONLY_CALL
-    assert score_turns([Turn("?", None, None, "")], [answer]) == WRONG
+    assert score_turns([Turn("?", (), "")], [answer]) == WRONG
 
 
 def test_the_templates_own_answers_are_all_right() -> None:
-    drawn = list(draw_examples(ONE_AT_A_TIME.seed, 120, held_out=True))
+    drawn = list(draw_examples(ONE_AT_A_TIME.seed, 120, held_out=True, mix=CALCULATOR_ALONE))
     assert {len(example.turns) for example in drawn} >= {1, 2}
     turns = [turn for example in drawn for turn in example.turns]
     model = ScriptedModel(*script_of(turns))
@@ -146,8 +146,8 @@ def test_the_templates_own_answers_are_all_right() -> None:
     ],
 )
 def test_every_turn_of_a_held_out_problem_must_be_right_to_the_letter(calls, reply, expected) -> None:
-    turn = Turn("2 plus 3", "2 + 3", "5", "2 + 3 is 5.")
-    chat = Turn("hi", None, None, "Hello!")
+    turn = Turn("2 plus 3", (Step("2 + 3", "5"),), "2 + 3 is 5.")
+    chat = Turn("hi", (), "Hello!")
     answer = ModelAnswer(tuple(CalculatorCall(one, "5") for one in calls), reply)
     assert score_turns([turn], [answer]) == expected
     assert score_turns([chat, turn], [ModelAnswer((), "Hello!"), answer]) == expected
@@ -191,7 +191,9 @@ def test_an_error_ends_all_that_is_under_way() -> None:
 
 def test_a_report_as_json_and_as_tables() -> None:
     model = ScriptedModel(
-        *script_of([turn for example in draw_examples(1, 40, held_out=True) for turn in example.turns])
+        *script_of(
+            [turn for example in draw_examples(1, 40, held_out=True, mix=CALCULATOR_ALONE) for turn in example.turns]
+        )
     )
     report = asyncio.run(evaluate(model, ONE_AT_A_TIME))
     told = json.loads(json.dumps(report.as_json()))

@@ -185,12 +185,12 @@ def test_the_exported_tokenizer_and_template_give_the_ids_that_training_saw(run)
     from ferrule.dialects.families.nanochat import Nanochat
     from ferrule.formats.nanochat import load
     from ferrule.tokens.render import render
-    from ferrule.training.synth import draw_examples, to_json
+    from ferrule.training.synth import CALCULATOR_ALONE, draw_examples, to_json
 
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     theirs = transformers.AutoTokenizer.from_pretrained(run[0] / "model")
     ours = write_embedded_tokenizer(run[0])
-    for example in draw_examples(3, 30):
+    for example in draw_examples(3, 30, mix=CALCULATOR_ALONE):
         messages = []
         for turn in example.turns:
             messages.append({"role": "user", "content": turn.user})

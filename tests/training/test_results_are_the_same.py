@@ -9,7 +9,7 @@ from ferrule.execution import Executor
 from ferrule.formats.nanochat import load
 from ferrule.tools.registry import ToolRegistry
 from ferrule.tools.scope import CallScope
-from ferrule.training.synth import draw_examples, to_json
+from ferrule.training.synth import CALCULATOR_ALONE, draw_examples, to_json
 
 
 def test_every_output_in_the_training_data_is_what_the_executor_answers():
@@ -17,7 +17,7 @@ def test_every_output_in_the_training_data_is_what_the_executor_answers():
         async with ToolRegistry([calculator]).open() as registry:
             executor = Executor(registry)
             answered = 0
-            for example in draw_examples(11, 600):
+            for example in draw_examples(11, 600, mix=CALCULATOR_ALONE):
                 messages = load(to_json(example)).messages
                 for asked, told in itertools.pairwise(messages):
                     for call in asked.calls:

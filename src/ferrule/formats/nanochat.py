@@ -7,10 +7,15 @@
 
 One turn there is several messages here: the assistant's, its results, and the assistant's next one. Saving joins them
 again. Other keys of a conversation or a message, and whether a content was a string, are kept in `extra`.
+
+A conversation with `"tools": [{"name": …, "description": …, "parameters": …}]` offers these: in its python parts
+`get_weather(city="Paris", days=2)` is a call of that tool, and any text that isn't a call of an offered tool is the
+calculator's expression.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,9 +24,12 @@ from typing import Any
 
 from ferrule.conversation import Conversation, Message, Part, ResultStatus, Text, ToolCall, ToolResult, tool_message
 from ferrule.errors import ConversationError
+from ferrule.formats.tool_offers import read_offers
+from ferrule.toolspec import ToolSpec
 
 _EXTRA = "nanochat"
 TOOL, PARAMETER = "calculator", "expression"
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 def load(data: Any) -> Conversation:
@@ -30,8 +38,9 @@ def load(data: Any) -> Conversation:
         raise ConversationError('a nanochat conversation is an object with a list "messages"')
     messages: list[Message] = []
     number = 1
+    offered = frozenset(spec.name for spec in read_offered_tools(data) or ())
     for position, entry in enumerate(data["messages"]):
-        turn = _Turn(entry, position, number)
+        turn = _Turn(entry, position, number, offered)
         messages.extend(turn.read_messages())
         number = turn.number
     if messages:
@@ -50,6 +59,7 @@ class _Turn:
     entry: Any
     position: int
     number: int
+    offered: frozenset[str] = frozenset()
 
     def read_messages(self) -> list[Message]:
         role, content = self._read_role_and_content()
@@ -75,7 +85,7 @@ class _Turn:
     def _read_parts(self, role: Any, content: list[Any]) -> list[Message]:
         messages: list[Message] = []
         parts: list[Part] = []
-        open_calls: list[str] = []
+        open_calls: list[ToolCall] = []
         for at, part in enumerate(content):
             kind, text = self._read_part(part, at)
             if role != "assistant" and kind != "text":
@@ -89,17 +99,30 @@ class _Turn:
                     messages.append(Message(role, tuple(parts)))
                     parts = []
                 status: ResultStatus = "error" if text.startswith("error:") else "ok"
-                messages.append(tool_message(ToolResult(open_calls.pop(0), TOOL, (Text(text),), status)))
+                call = open_calls.pop(0)
+                messages.append(tool_message(ToolResult(call.id, call.name, (Text(text),), status)))
             elif kind == "python":
-                call = ToolCall(f"call_{self.number}", TOOL, json.dumps({PARAMETER: text}, ensure_ascii=False))
+                call = self._read_call(text, f"message {self.position}, part {at}")
                 self.number += 1
-                open_calls.append(call.id)
+                open_calls.append(call)
                 parts.append(call)
             else:
                 parts.append(Text(text))
         if parts or not messages:
             messages.append(Message(role, tuple(parts)))
         return messages
+
+    def _read_call(self, text: str, where: str) -> ToolCall:
+        """The call of an offered tool, or else of the calculator."""
+        name = text.partition("(")[0]
+        if name not in self.offered or name == TOOL:
+            name, arguments = TOOL, {PARAMETER: text}
+        else:
+            try:
+                arguments = parse_call_arguments(text)
+            except ValueError as error:
+                raise ConversationError(f"{where}: {text!r} is no call of {name!r} with keywords: {error}") from error
+        return ToolCall(f"call_{self.number}", name, json.dumps(arguments, ensure_ascii=False))
 
     def _read_part(self, part: Any, at: int) -> tuple[str, str]:
         where = f"message {self.position}, part {at}"
@@ -113,31 +136,69 @@ class _Turn:
         return kind, part["text"]
 
 
+def read_offered_tools(data: Mapping[str, Any]) -> list[ToolSpec] | None:
+    """The tools that a conversation offers, in their order; None without `tools`: then it has the calculator alone.
+
+    Raises `ConversationError` for what isn't a list of tools.
+    """
+    return read_offers({"tools": data["tools"]}) if "tools" in data else None
+
+
+def parse_call_arguments(text: str) -> dict[str, Any]:
+    """The arguments of `name(key=value, …)`, whose values are Python literals. Raises ValueError."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"not Python: {error}") from error
+    if not isinstance(node, ast.Call) or node.args or any(keyword.arg is None for keyword in node.keywords):
+        raise ValueError("expected name(key=value, …)")
+    return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
+
+
+def write_call(name: str, arguments: Mapping[str, Any]) -> str:
+    """`name(key=value, …)`, with texts in double quotes."""
+    return f"{name}({', '.join(f'{key}={write_literal(value)}' for key, value in arguments.items())})"
+
+
+def write_literal(value: Any) -> str:
+    """A value of an argument as a Python literal. Raises `ConversationError` for an object."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(write_literal, value))}]"
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    if value is None or isinstance(value, bool | int | float):
+        return str(value)
+    raise ConversationError(f"the nanochat format has no nested objects in arguments: {value!r}")
+
+
 def dump(conversation: Conversation) -> dict[str, Any]:
     """Decoded JSON from a conversation; `dump(load(data)) == data`.
 
-    Raises `ConversationError` for what the format can't represent: images, other tools, malformed calls.
+    Raises `ConversationError` for what the format can't represent: images, tools not offered, malformed calls.
     """
     entries: list[dict[str, Any]] = []
     outer: dict[str, Any] = {}
     for message in conversation.messages:
         kept = message.extra.get(_EXTRA, {})
         outer.update(kept.get("conversation", {}))
+    offered = frozenset(spec.name for spec in read_offered_tools(outer) or ())
+    for message in conversation.messages:
+        kept = message.extra.get(_EXTRA, {})
         starts = bool(kept) or message.role in ("system", "user")
         continues = entries and entries[-1]["role"] == "assistant" and message.role in ("assistant", "tool")
         if continues and not starts and isinstance(entries[-1]["content"], list):
-            entries[-1]["content"].extend(_write_parts(message))
+            entries[-1]["content"].extend(_write_parts(message, offered))
             continue
         if message.role == "tool":
             raise ConversationError(f"the result for {message.result.call_id!r} follows no assistant's turn")
-        content: Any = _write_parts(message)
+        content: Any = _write_parts(message, offered)
         if kept.get("string") or (message.role in ("system", "user") and not kept):
             content = message.text
         entries.append({"role": message.role, "content": content, **kept.get("keys", {})})
     return {"messages": entries, **outer}
 
 
-def _write_parts(message: Message) -> list[dict[str, str]]:
+def _write_parts(message: Message, offered: frozenset[str]) -> list[dict[str, str]]:
     if message.role == "tool":
         return [{"type": "python_output", "text": message.result.text}]
     parts = []
@@ -146,19 +207,28 @@ def _write_parts(message: Message) -> list[dict[str, str]]:
             parts.append({"type": "text", "text": part.text})
         elif isinstance(part, ToolCall) and part.name == TOOL:
             parts.append({"type": "python", "text": _get_expression(part)})
+        elif isinstance(part, ToolCall) and part.name in offered:
+            parts.append({"type": "python", "text": write_call(part.name, _decode(part))})
         else:
             raise ConversationError(f"the nanochat format has no part for {type(part).__name__}")
     return parts
 
 
 def _get_expression(call: ToolCall) -> str:
+    arguments = _decode(call)
+    if set(arguments) != {PARAMETER} or not isinstance(arguments[PARAMETER], str):
+        raise ConversationError(f"the nanochat format holds one text for a call, {PARAMETER!r}; {call.id!r} has others")
+    return str(arguments[PARAMETER])
+
+
+def _decode(call: ToolCall) -> dict[str, Any]:
     try:
         arguments = call.decode()
     except json.JSONDecodeError as error:
         raise ConversationError(f"the arguments of {call.id!r} are not JSON: {error}") from error
-    if not isinstance(arguments, dict) or set(arguments) != {PARAMETER} or not isinstance(arguments[PARAMETER], str):
-        raise ConversationError(f"the nanochat format holds one text for a call, {PARAMETER!r}; {call.id!r} has others")
-    return str(arguments[PARAMETER])
+    if not isinstance(arguments, dict):
+        raise ConversationError(f"the arguments of {call.id!r} are not a JSON object")
+    return arguments
 
 
 def read_jsonl(path: Path) -> Iterator[Conversation]:

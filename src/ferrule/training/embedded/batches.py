@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ferrule.formats.nanochat import load, read_jsonl
 from ferrule.tokens.render import Trace, render
 from ferrule.tokens.tokenizer import Tokenizer
 from ferrule.training.embedded.recipe import Recipe
-from ferrule.training.synth import EARLY, FULL, draw_examples, to_json
+from ferrule.training.synth import CALCULATOR_ALONE, EARLY, draw_examples, to_json
 
 IGNORED = -100
 _STRIDE = 16
@@ -60,7 +61,9 @@ class Batches:
             while True:
                 yield rng.choice(self._file)
         dialect = Nanochat()
-        for example in draw_examples(rng.getrandbits(62), sys.maxsize, mix=EARLY if single_turn else FULL):
+        # This dialect can't offer foreign tools.
+        mix = replace(EARLY, tools=0.0) if single_turn else CALCULATOR_ALONE
+        for example in draw_examples(rng.getrandbits(62), sys.maxsize, mix=mix):
             trace = render(load(to_json(example)), dialect, self._tokenizer)
             if len(trace) <= self._recipe.longest:
                 yield trace

@@ -15,7 +15,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Literal
 
-from ferrule.training.synth import Turn, draw_examples, load_shipped_grammar
+from ferrule.training.synth import CALCULATOR_ALONE, Turn, draw_examples, load_shipped_grammar
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def find_numbers(text: str) -> list[Fraction]:
 
 
 def _list_expected_calls(turn: Turn) -> tuple[str, ...]:
-    return () if turn.call is None else (turn.call,)
+    return tuple(step.call for step in turn.steps)
 
 
 def _is_same(result: str, answer: str, kind: str) -> bool:
@@ -151,7 +151,7 @@ def draw_held_out_questions(count: int, seed: int) -> Iterator[Question]:
 
     An id names the template sections of a problem.
     """
-    for example in draw_examples(seed, count, held_out=True):
+    for example in draw_examples(seed, count, held_out=True, mix=CALCULATOR_ALONE):
         prompts = tuple(turn.user for turn in example.turns)
         yield Question(example.section, example.kind, prompts, partial(score_turns, example.turns))
 

@@ -8,11 +8,13 @@ computes every output with ferrule's own calculator, and adds the noise of real 
     number_words, noise                         write a request as real users do
     replies, turns                              write a call and a reply; draw a whole turn
     generator, example                          draw conversations in a mix of kinds; write them to a file
+    tool_use                                    conversations with foreign tools
     collisions                                  finds templates that could have written a held-out request
 """
 
-from ferrule.training.synth.example import Example, Turn, to_json
+from ferrule.training.synth.example import Example, Step, Turn, to_json
 from ferrule.training.synth.generator import (
+    CALCULATOR_ALONE,
     EARLY,
     FULL,
     Mix,
@@ -25,12 +27,14 @@ from ferrule.training.synth.generator import (
 from ferrule.training.synth.grammar import GrammarError, Problem
 
 __all__ = [
+    "CALCULATOR_ALONE",
     "EARLY",
     "FULL",
     "Example",
     "GrammarError",
     "Mix",
     "Problem",
+    "Step",
     "TemplateGrammar",
     "Turn",
     "draw_examples",

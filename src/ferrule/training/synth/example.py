@@ -1,9 +1,10 @@
 """A drawn conversation, and its JSON: the format of nanochat's training files."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ferrule._util.output_files import open_output
 
@@ -11,45 +12,72 @@ _PROGRESS_EVERY = 500
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A call of a tool as the model writes it, and the text of its result."""
+
+    call: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
-    """A request and its answer; without a call, `call` and `output` are None."""
+    """A request and its answer: the calls with their outputs, in order, and the reply.
+
+    `is_trained` is False for an answer that the framework writes in the model's place.
+    """
 
     user: str
-    call: str | None
-    output: str | None
+    steps: tuple[Step, ...]
     reply: str
+    is_trained: bool = True
+
+    @property
+    def call(self) -> str | None:
+        """The first call; None without one."""
+        return self.steps[0].call if self.steps else None
+
+    @property
+    def output(self) -> str | None:
+        """The output of the first call; None without one."""
+        return self.steps[0].output if self.steps else None
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A conversation. `kind` is its section's, or `turns` if it has several turns."""
+    """A conversation. `kind` is its section's, `turns` if it has several turns, `tools` if it has foreign tools.
+
+    `tools` are those offered, as in JSON (name, description, parameters); None where nothing is offered, as for the
+    calculator alone. `offer_characters` is about how long the offer is.
+    """
 
     kind: str
     section: str
     turns: tuple[Turn, ...]
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    offer_characters: int = 0
 
     @property
     def characters(self) -> int:
         """The length of its text, which limits the number of tokens."""
-        return sum(
-            len(turn.user) + len(turn.call or "") + len(turn.output or "") + len(turn.reply) for turn in self.turns
-        )
+        said = sum(len(turn.user) + len(turn.reply) for turn in self.turns)
+        called = sum(len(step.call) + len(step.output) for turn in self.turns for step in turn.steps)
+        return self.offer_characters + said + called
 
 
 def to_json(example: Example) -> dict[str, object]:
-    """The conversation as nanochat writes it, with its `kind` next to the messages."""
+    """The conversation as nanochat writes it, with its `kind`, and its `tools` if it has any, next to the messages."""
     messages: list[dict[str, object]] = []
     for turn in example.turns:
-        parts = [{"type": "text", "text": turn.reply}]
-        if turn.call is not None and turn.output is not None:
-            parts = [
-                {"type": "python", "text": turn.call},
-                {"type": "python_output", "text": turn.output},
-                *parts,
-            ]
+        parts: list[dict[str, str]] = []
+        for step in turn.steps:
+            parts.append({"type": "python", "text": step.call})
+            parts.append({"type": "python_output", "text": step.output})
+        parts.append({"type": "text", "text": turn.reply})
         messages.append({"role": "user", "content": turn.user})
-        messages.append({"role": "assistant", "content": parts})
-    return {"messages": messages, "kind": example.kind}
+        answer: dict[str, object] = {"role": "assistant", "content": parts}
+        messages.append(answer if turn.is_trained else {**answer, "trained": False})
+    offer = {} if example.tools is None else {"tools": list(example.tools)}
+    return {"messages": messages, **offer, "kind": example.kind}
 
 
 def write_examples(path: Path, examples: Iterable[Example], progress: Callable[[int], None] | None) -> int:

@@ -1,23 +1,30 @@
 """Draws conversations from all template files, in a mix of kinds, identical for a seed on every machine."""
 
 import random
-from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from itertools import accumulate
 from pathlib import Path
-from typing import Generic, TypeVar
+from types import MappingProxyType
 
 from ferrule.training.synth.example import Example, Turn, write_examples
 from ferrule.training.synth.grammar import KINDS, GrammarError, Phrasing, Section
 from ferrule.training.synth.parsing import parse_templates
 from ferrule.training.synth.replies import is_number
+from ferrule.training.synth.tool_use.conversations import PlainKind, ToolConversations
+from ferrule.training.synth.tool_use.template_parsing import parse_tool_templates
+from ferrule.training.synth.tool_use.templates import ToolTemplate
 from ferrule.training.synth.turns import Plan, draw_turn, plan_section
+from ferrule.training.synth.wheel import Wheel
 
-Item = TypeVar("Item")
 _FOLLOW_SHARE = 0.45
+_CALCULATIONS = {"symbols": 30, "words": 24, "percent": 16, "count": 10, "length": 4, "reverse": 6, "problem": 8}
+_PLAIN_KINDS: dict[PlainKind, Mapping[str, float]] = {
+    "calculator": _CALCULATIONS,
+    "chat": {"chat": 1},
+    "refusal": {"refusal": 1},
+}
 _LONGEST_FOLLOWED = 14
 _TRIES = 200
 
@@ -25,7 +32,11 @@ _TRIES = 200
 @dataclass(frozen=True, slots=True)
 class Mix:
     """What is drawn. `kinds` are relative weights; `several_turns` is the share of conversations with 2 to 4 turns;
-    `most_characters` limits the text of a conversation (requests, calls, outputs and replies)."""
+    `most_characters` limits the text of a conversation (requests, calls, outputs and replies).
+
+    `tools` is the share of conversations with foreign tools; these are longer, and have limits of their own:
+    `most_tool_characters` with the offer, and one turn each where `tools_in_one_turn`.
+    """
 
     kinds: Mapping[str, float] = field(
         default_factory=lambda: {
@@ -43,31 +54,17 @@ class Mix:
     )
     several_turns: float = 0.16
     most_characters: int = 600
+    tools: float = 0.2
+    most_tool_characters: int = 900
+    tools_in_one_turn: bool = False
 
 
 FULL = Mix()
 """The mix that the embedded model is trained on."""
-EARLY = Mix(several_turns=0.0, most_characters=160)
+CALCULATOR_ALONE = Mix(tools=0.0)
+"""The mix without foreign tools, which every model of the calculator alone is measured on."""
+EARLY = Mix(several_turns=0.0, most_characters=160, tools=0.3, most_tool_characters=360, tools_in_one_turn=True)
 """A mix of short conversations of one turn, for the start of training."""
-
-
-class Wheel(Generic[Item]):
-    """Items drawn in proportion to their weights."""
-
-    __slots__ = ("_bounds", "_items", "_total")
-
-    def __init__(self, weighted: Iterable[tuple[Item, float]]) -> None:
-        pairs = list(weighted)
-        self._items = [item for item, _ in pairs]
-        self._bounds = list(accumulate(weight for _, weight in pairs))
-        self._total = self._bounds[-1] if pairs else 0.0
-
-    def __bool__(self) -> bool:
-        return bool(self._items)
-
-    def draw(self, rng: random.Random) -> Item:
-        """One item."""
-        return self._items[bisect(self._bounds, rng.random() * self._total, 0, len(self._items) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +76,11 @@ class _Source:
 
 
 class TemplateGrammar:
-    """Sections of all template files, prepared for drawing."""
+    """Sections of all template files, and templates of tools, prepared for drawing."""
 
-    def __init__(self, sections: Iterable[Section]) -> None:
+    def __init__(self, sections: Iterable[Section], tools: Iterable[ToolTemplate] = ()) -> None:
         self.sections = tuple(sections)
+        self.tools = tuple(tools)
         self._by_kind = {
             kind: Wheel(
                 (_make_source(section), section.share)
@@ -92,15 +90,26 @@ class TemplateGrammar:
             for kind in KINDS
         }
         self._following = Wheel((_make_source(section), section.share) for section in self.sections if section.follow)
+        self._plain_kinds = {name: self._make_kinds(weights) for name, weights in _PLAIN_KINDS.items()}
+        self._conversations = ToolConversations(self.tools, self._draw_plain_turn) if self.tools else None
+
+    def _make_kinds(self, weights: Mapping[str, float]) -> Wheel[str]:
+        """The kinds of these weights; those without a section are left out."""
+        return Wheel((kind, weight) for kind, weight in weights.items() if weight and self._by_kind[kind])
 
     def draw_examples(self, seed: int, count: int, *, held_out: bool = False, mix: Mix = FULL) -> Iterator[Example]:
-        """Draw `count` conversations. Kinds without a section are left out of the mix."""
+        """Draw `count` conversations. Kinds without a section are left out of the mix, and tools without templates."""
         rng = random.Random(seed)
-        kinds = Wheel((kind, weight) for kind, weight in mix.kinds.items() if weight and self._by_kind[kind])
+        kinds = self._make_kinds(mix.kinds)
         if not kinds:
             raise ValueError("no section has a kind of the mix")
         for _ in range(count):
-            yield self._draw_example(rng, kinds, held_out, mix)
+            if self._conversations is not None and mix.tools and rng.random() < mix.tools:
+                yield self._conversations.draw(
+                    rng, held_out=held_out, one_turn=mix.tools_in_one_turn, most_characters=mix.most_tool_characters
+                )
+            else:
+                yield self._draw_example(rng, kinds, held_out, mix)
 
     def _draw_example(self, rng: random.Random, kinds: Wheel[str], held_out: bool, mix: Mix) -> Example:
         for _ in range(_TRIES):
@@ -109,6 +118,9 @@ class TemplateGrammar:
             if example.characters <= mix.most_characters:
                 return example
         raise ValueError(f"no conversation of at most {mix.most_characters} characters can be drawn")
+
+    def _draw_plain_turn(self, rng: random.Random, kind: PlainKind, held_out: bool) -> Turn:
+        return self._draw_turn(rng, self._plain_kinds[kind], None, held_out)[2]
 
     def _draw_conversation(self, rng: random.Random, kinds: Wheel[str], length: int, held_out: bool) -> Example:
         turns: list[Turn] = []
@@ -148,17 +160,21 @@ def _find_answered_number(turn: Turn, section: Section) -> str | None:
     return output
 
 
-def parse_grammar(texts: Mapping[str, str]) -> TemplateGrammar:
-    """The grammar of template files given as texts by name. Raises GrammarError with every problem in them."""
+def parse_grammar(texts: Mapping[str, str], tools: Mapping[str, str] = MappingProxyType({})) -> TemplateGrammar:
+    """The grammar of template files, and of files of tool templates, given as texts by name.
+
+    Raises GrammarError with every problem in them.
+    """
     sections, problems = parse_templates(texts)
-    if problems:
-        raise GrammarError(problems)
-    return TemplateGrammar(sections)
+    templates, more = parse_tool_templates(tools)
+    if problems or more:
+        raise GrammarError(problems + more)
+    return TemplateGrammar(sections, templates)
 
 
-def load_template_texts() -> dict[str, str]:
-    """The package's template files by name."""
-    folder = files("ferrule.training.synth") / "templates"
+def load_template_texts(folder_name: str = "templates") -> dict[str, str]:
+    """The package's template files by name: of requests to the calculator, or of `tools`."""
+    folder = files("ferrule.training.synth") / folder_name
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".txt")), key=lambda entry: entry.name)
     return {entry.name: entry.read_text("utf-8") for entry in found}
 
@@ -166,7 +182,7 @@ def load_template_texts() -> dict[str, str]:
 @cache
 def load_shipped_grammar() -> TemplateGrammar:
     """The grammar of the package's template files. Raises GrammarError."""
-    return parse_grammar(load_template_texts())
+    return parse_grammar(load_template_texts(), load_template_texts("tools"))
 
 
 def draw_examples(

@@ -48,12 +48,14 @@ _CALM_KINDS = frozenset({"chat", "refusal"})
 class Piece:
     """A piece of a request: words of the phrasing, or (`fixed`) the content of a slot.
 
-    `open_ended` marks a bare word or phrase: the text after it must not read as part of it.
+    `open_ended` marks a bare word or phrase: the text after it must not read as part of it. `is_last` marks one that
+    nothing may follow: a sentence without quotes, whose own punctuation counts.
     """
 
     text: str
     fixed: bool = False
     open_ended: bool = False
+    is_last: bool = False
 
 
 def add_noise(rng: random.Random, pieces: list[Piece], kind: str) -> str:
@@ -76,7 +78,8 @@ def add_noise(rng: random.Random, pieces: list[Piece], kind: str) -> str:
         pieces[0].text = text[:1].upper() + text[1:]
     elif casing > 0.96:
         _recase(pieces, lambda text: text.replace("'", "’"))
-    _close(rng, pieces, kind)
+    if not pieces[-1].is_last:
+        _close(rng, pieces, kind)
     joined = " ".join("".join(piece.text for piece in pieces).split())
     return joined.replace(" ?", "?") if " ?" in joined and casing < 0.98 else joined
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ferrule.arithmetic.evaluate import calculate
 from ferrule.training.synth.conditions import Condition, Value
-from ferrule.training.synth.example import Turn
+from ferrule.training.synth.example import Step, Turn
 from ferrule.training.synth.expressions import Expression, draw_expression
 from ferrule.training.synth.grammar import TEXT_SLOTS, Field, Phrasing, Section, Slot, expand, strip_number
 from ferrule.training.synth.noise import Piece, add_noise
@@ -95,7 +95,7 @@ def draw_turn(
     shown |= drawn.texts | {name: expression.shown for name, expression in drawn.expressions.items()}
     shown |= drawn.letters_said
     if section.call is None:
-        return Turn(user, None, None, write_reply(section.reply, shown, "", raw=True))
+        return Turn(user, (), write_reply(section.reply, shown, "", raw=True))
     call = _call(source, drawn)
     output = calculate(call)
     failed = output.startswith("error: ")
@@ -105,12 +105,12 @@ def draw_turn(
     if failed != (section.kind == "error"):
         if not failed:
             return None
-        return Turn(user, call, output, GENERIC_ERROR.replace("{e}", reason))
+        return Turn(user, (Step(call, output),), GENERIC_ERROR.replace("{e}", reason))
     if previous is not None:
         shown["prev"] = show_number(previous)
     reply_fields = _use_singulars(section.reply, drawn, output)
     reply = write_reply(reply_fields, shown, reason, raw=source.raw_result or failed)
-    return Turn(user, call, output, reply)
+    return Turn(user, (Step(call, output),), reply)
 
 
 def _draw(

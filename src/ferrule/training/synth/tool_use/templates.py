@@ -99,9 +99,12 @@ class ResultTemplate:
     is_json: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ToolTemplate:
-    """A tool with everything that can be said and asked of it. `names` and `abouts` are alternatives."""
+    """A tool with everything that can be said and asked of it. `names` and `abouts` are alternatives.
+
+    Each is equal only to itself, so that what is computed from one can be cached.
+    """
 
     file: str
     line: int
@@ -113,6 +116,7 @@ class ToolTemplate:
     results: tuple[ResultTemplate, ...]
     errors: tuple[ResultTemplate, ...]
     phrasings: tuple[ToolPhrasing, ...]
+    is_invented: bool = False
 
     def get_parameter(self, name: str) -> Parameter:
         """The parameter of this name, which the parser has made sure of."""

@@ -1,0 +1,28 @@
+"""Draws items in proportion to their weights."""
+
+import random
+from bisect import bisect
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+class Wheel(Generic[Item]):
+    """Items drawn in proportion to their weights."""
+
+    __slots__ = ("_bounds", "_items", "_total")
+
+    def __init__(self, weighted: Iterable[tuple[Item, float]]) -> None:
+        pairs = list(weighted)
+        self._items = [item for item, _ in pairs]
+        self._bounds = list(accumulate(weight for _, weight in pairs))
+        self._total = self._bounds[-1] if pairs else 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._items)
+
+    def draw(self, rng: random.Random) -> Item:
+        """One item."""
+        return self._items[bisect(self._bounds, rng.random() * self._total, 0, len(self._items) - 1)]

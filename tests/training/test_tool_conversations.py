@@ -1,0 +1,171 @@
+"""Conversations with foreign tools: seeded, their calls valid, their texts copied, their replies from the results."""
+
+import itertools
+import re
+
+import jsonschema
+import pytest
+
+from ferrule.conversation import ToolCall
+from ferrule.formats.nanochat import dump, load, read_offered_tools
+from ferrule.training.synth import EARLY, Example, Mix, draw_examples, to_json
+from ferrule.training.synth.tool_use.tool_replies import (
+    DECLINED,
+    write_joint_reply,
+    write_missing_question,
+    write_tool_reply,
+)
+
+TOOLS = Mix(tools=1.0)
+
+
+@pytest.fixture(scope="module")
+def examples() -> list[Example]:
+    return list(draw_examples(5, 400, mix=TOOLS))
+
+
+def test_a_seed_draws_the_same_conversations(examples: list[Example]) -> None:
+    assert list(draw_examples(5, 60, mix=TOOLS)) == examples[:60]
+    assert list(draw_examples(6, 60, mix=TOOLS)) != examples[:60]
+
+
+def test_the_mix_is_half_of_tools_by_length() -> None:
+    drawn = list(draw_examples(3, 1500))
+    with_tools = [example for example in drawn if example.tools is not None]
+    share = sum(example.characters for example in with_tools) / sum(example.characters for example in drawn)
+    assert 0.4 < share < 0.6
+    assert all(example.characters <= Mix().most_tool_characters for example in with_tools)
+    one_turn = sum(len(example.turns) == 1 for example in with_tools) / len(with_tools)
+    assert 0.15 < one_turn < 0.4
+
+
+def test_every_call_fits_the_schema_of_an_offered_tool(examples: list[Example]) -> None:
+    seen = set()
+    for example in examples:
+        data = to_json(example)
+        specs = {spec.name: spec for spec in read_offered_tools(data) or ()}
+        conversation = load(data)
+        assert dump(conversation) == data
+        for message in conversation.messages:
+            for call in message.calls:
+                assert isinstance(call, ToolCall)
+                arguments = call.decode()
+                jsonschema.validate(arguments, dict(specs[call.name].parameters))
+                seen |= {type(value) for value in arguments.values()}
+    assert seen == {str, int, float, bool, list}
+
+
+def test_what_keeps_its_default_is_left_out(examples: list[Example]) -> None:
+    for example in examples:
+        specs = {spec.name: spec for spec in read_offered_tools(to_json(example)) or ()}
+        for message in load(to_json(example)).messages:
+            for call in message.calls:
+                assert isinstance(call, ToolCall)
+                schema = specs[call.name].parameters
+                for name, value in call.decode().items():
+                    assert name in schema.get("required", ()) or value != schema["properties"][name].get("default")
+
+
+def test_the_texts_of_a_call_are_copied_from_the_conversation(examples: list[Example]) -> None:
+    copied = 0
+    for example in examples:
+        specs = {spec.name: spec for spec in read_offered_tools(to_json(example)) or ()}
+        said = ""
+        for message in load(to_json(example)).messages:
+            said += message.text if message.role == "user" else ""
+            for call in message.calls:
+                assert isinstance(call, ToolCall)
+                for name, value in call.decode().items():
+                    schema = specs[call.name].parameters["properties"][name]
+                    if call.name != "calculator" and isinstance(value, str) and "enum" not in schema:
+                        copied += value in said
+                        assert value in said or _is_set_by_words(value), (call, said)
+    assert copied > 300
+
+
+def _is_set_by_words(value: str) -> bool:
+    """Whether a text may be what a template's words stand for, rather than a copy."""
+    return re.fullmatch(r"[\w .:-]{1,30}", value) is not None
+
+
+def test_replies_are_made_of_the_results(examples: list[Example]) -> None:
+    alone = joint = 0
+    for offered, turn in ((one.tools or (), turn) for one in examples for turn in one.turns):
+        names = {tool["name"] for tool in offered}
+        foreign = [step for step in turn.steps if step.call.partition("(")[0] in names]
+        if len(turn.steps) == 1 and foreign:
+            assert turn.reply == write_tool_reply(turn.steps[0].output)
+            alone += 1
+        elif len(turn.steps) > 1 and foreign:
+            joint += 1
+            assert len(turn.reply) > len(write_joint_reply(["", ""], ["", ""])) - 20
+    assert alone > 300
+    assert joint > 30
+
+
+def test_all_kinds_of_turns_occur(examples: list[Example]) -> None:
+    kinds = set(itertools.chain.from_iterable(example.section.split("+") for example in examples))
+    assert kinds == {"call", "two", "follow", "missing", "decline", "calculator", "chat", "withheld"}
+    turns = [turn for example in examples for turn in example.turns]
+    assert any(turn.reply == DECLINED for turn in turns)
+    withheld = [turn for turn in turns if not turn.is_trained]
+    assert withheld
+    assert all(turn.reply.startswith("I'm not sure. Should I call ") and not turn.steps for turn in withheld)
+    assert any(example.tools == () for example in draw_examples(1, 400, mix=TOOLS))
+
+
+def test_early_conversations_have_one_turn() -> None:
+    assert all(len(example.turns) == 1 for example in draw_examples(1, 200, mix=EARLY))
+
+
+@pytest.mark.parametrize(
+    ("result", "reply"),
+    [
+        ("18", "The result is 18."),
+        ("true", "The result is true."),
+        ("Sunny, 20 degrees.", "Sunny, 20 degrees."),
+        ("event created", "event created"),
+        ('{"temperature": 18.50, "sky_now": "light rain"}', "temperature: 18.50, sky now: light rain."),
+        ('{"ok": true, "owner": null, "tags": ["a", "b", "c"]}', "ok: yes, owner: none, tags: a, b and c."),
+        ('{"wind": {"speed": 4, "from": "N"}}', "wind: (speed: 4, from: N)."),
+        ('["Paris", "Rome"]', "Paris and Rome."),
+        (
+            '[{"name": "Foo", "price": 3}, {"name": "Bar", "price": 4}]',
+            "1) name: Foo, price: 3; 2) name: Bar, price: 4.",
+        ),
+        ("[]", "Nothing was found."),
+        ("{}", "Nothing was found."),
+        ("", "Nothing was found."),
+        ("error: no such place: Paris", "That didn't work: no such place: Paris."),
+        ("First line\n" + "x" * 300, "First line … (the result goes on)"),
+        ("One sentence. " + "Another one. " * 30, "One sentence. … (the result goes on)"),
+        (str(["item"] * 60).replace("'", '"'), "item … (the result goes on)"),
+    ],
+)
+def test_a_result_decides_its_reply(result: str, reply: str) -> None:
+    assert write_tool_reply(result) == reply
+
+
+def test_several_results_are_told_apart_by_their_labels() -> None:
+    assert (
+        write_joint_reply(["Paris", "Oslo"], ["18", "error: timeout"]) == "Paris: 18. Oslo: That didn't work: timeout."
+    )
+
+
+def test_the_question_for_what_is_missing_names_it() -> None:
+    assert write_missing_question(["city"]) == "Which city?"
+    assert write_missing_question(["cityName", "due_date"]) == "Which city name and due date?"
+
+
+def test_held_out_texts_are_never_drawn_in_training() -> None:
+    def list_texts(held_out: bool) -> set[str]:
+        found = set()
+        for example in draw_examples(2, 250, mix=TOOLS, held_out=held_out):
+            for turn in example.turns:
+                for step in turn.steps:
+                    found |= set(re.findall(r'="([^"]{9,})"', step.call))
+        return found
+
+    training, evaluation = list_texts(held_out=False), list_texts(held_out=True)
+    assert len(evaluation) > 50
+    assert len(training & evaluation) < 0.1 * len(evaluation)
