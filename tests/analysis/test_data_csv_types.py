@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from ferrule.analysis.data import Table, make_sources, read_tables
+from ferrule.analysis.data.child.binding import read_frame
 from ferrule.errors import DataError
 
 MB = 1 << 20
@@ -110,6 +111,36 @@ CASES: dict[str, tuple[str, dict[str, str], list[str]]] = {
         {"some words": "text"},
         ["it has no rows: its only line is taken as the name of a column"],
     ),
+    "placeholders.csv": (
+        "city,people\nRome,100\nOslo,-\nParis,300\nTotal,400\n",
+        {"city": "text", "people": "integer"},
+        ["'people': 1 value written - is missing", 'the last row may be a total of the others (last line: "Total")'],
+    ),
+    "excel.csv": (
+        "sep=;\na;b\n1;2\n3;4\n",
+        {"a": "integer", "b": "integer"},
+        ["separated by semicolons", "1 line above the header isn't part of the table: 'sep='"],
+    ),
+    "spaces.csv": (
+        "price,fee\n1\u00a0234.5,USD 3\n12\u00a0345,USD 4.50\n",
+        {"price": "number", "fee": "number"},
+        ["'price': numbers with spaces between thousands", "'fee': numbers in USD"],
+    ),
+    "log.txt": (
+        "10:00:00 started\n10:00:01 slow\n10:00:02 done\n",
+        {"10:00:00 started": "text"},
+        [],
+    ),
+    "fixed.txt": (
+        "name   value\nann       1\nbob      22\n",
+        {"name   value": "text"},
+        ["it has one column: if these are several of fixed width, save them as CSV"],
+    ),
+    "mixed.jsonl": (
+        '{"a": 1}\n{"a": "two"}\n',
+        {"a": "text"},
+        ["'a' is text: its values are of several types"],
+    ),
     "case.jsonl": (
         '{"a": 1, "A": 2}\n',
         {"a": "integer", "A_1": "integer"},
@@ -148,6 +179,12 @@ def test_texts_that_write_numbers_have_their_value(tables: dict[str, Table]) -> 
     assert codes["country"].tolist() == ["NA", "DE", "FR", "US"]
     assert codes["n"].isna().tolist() == [False, True, False, False]
     assert codes["plan"].isna().tolist() == [True, False, True, False]
+
+
+def test_whole_numbers_keep_their_digits_where_some_are_missing(tmp_path: Path) -> None:
+    pd.DataFrame({"id": pd.array([2**53 + 1, None], "Int64"), "n": [1, None]}).to_parquet(tmp_path / "t.parquet")
+    table = read_frame(str(tmp_path / "t.parquet"))
+    assert (int(table["id"][0]), str(table["id"].dtype), str(table["n"].dtype)) == (2**53 + 1, "Int64", "float64")
 
 
 def test_texts_that_write_dates_have_their_day(tables: dict[str, Table]) -> None:

@@ -38,7 +38,10 @@ CASES: dict[str, tuple[str, int, list[str], list[str]]] = {
         "region,amount,x\n" + ROWS.replace("\n", ",1\n") + "Total,45000\n",
         301,
         ["region", "amount", "x"],
-        ["1 line has fewer cells than the header, which has 3 (line 302): what they lack is missing values"],
+        [
+            "1 line has fewer cells than the header, which has 3 (line 302): what they lack is missing values",
+            'the last row may be a total of the others (last line: "Total")',
+        ],
     ),
     "semicolons.csv": (
         "a;b;c\n1;2;3\n4;5\n6;7;8\n",

@@ -101,7 +101,32 @@ def read_frame(path: str) -> Any:
             table = table.set_column(place, field.name, table.column(place).cast(pa.timestamp("s")))
         elif pa.types.is_decimal(field.type):
             table = table.set_column(place, field.name, table.column(place).cast(pa.float64()))
-    return table.to_pandas(use_threads=False, split_blocks=True, self_destruct=True)
+    exact = {name: table.column(name) for name in table.column_names if _is_rounded(table.column(name))}
+    frame = table.to_pandas(use_threads=False, split_blocks=True, self_destruct=True)
+    for name, column in exact.items():
+        frame[name] = column.to_pandas(types_mapper={column.type: _get_nullable(column.type)}.get)
+    return frame
+
+
+EXACT = 2**53
+"""Up to which a float holds every whole number."""
+
+
+def _is_rounded(column: Any) -> bool:
+    """Would a column of whole numbers lose digits as floats, which it becomes if values are missing?"""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_integer(column.type) or not column.null_count or column.type.bit_width < 64:
+        return False
+    ends = pc.min_max(column).as_py()
+    return bool(max(abs(ends["min"] or 0), abs(ends["max"] or 0)) > EXACT)
+
+
+def _get_nullable(kind: Any) -> Any:
+    import pandas as pd
+
+    return pd.UInt64Dtype() if str(kind) == "uint64" else pd.Int64Dtype()
 
 
 def warm_up() -> None:

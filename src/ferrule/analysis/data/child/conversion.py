@@ -179,6 +179,12 @@ def make_parquet_query(path: str) -> tuple[str, list[str]]:
         f".dt.tz_convert({quote_column(zone)}) of it has the local ones"
         for name, zone in zones
     ]
+    for field in schema:
+        kind = str(field.type)
+        if kind.startswith("duration["):
+            notes.append(f"{quote_column(field.name)}: durations are whole numbers here, in {kind[9:-1]}")
+        elif kind.startswith("decimal") and field.type.precision > 15:
+            notes.append(f"{quote_column(field.name)}: decimals are floats in pandas, which round after 15 digits")
     return f"SELECT * FROM read_parquet({quote(path)})", renamed + notes
 
 
@@ -195,10 +201,23 @@ def make_json_query(path: str, kind: str, memory: int, whole: bool) -> tuple[str
         return f"SELECT unnest({lists[0][0]}, max_depth := 2) FROM {source}", []
     if lists:
         return f"SELECT {', '.join(f'unnest({name}) AS {name}' for name, _ in lists)} FROM {source}", []
-    columns = [row[0] for row in connect(memory).execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
-    if columns == ["json"]:
+    described = connect(memory).execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    columns = {row[0]: row[1] for row in described}
+    if list(columns) == ["json"]:
         explain_json(path, kind)
-    return f"SELECT * FROM {source}", _find_renamed(path, columns)
+    notes = _find_renamed(path, list(columns))
+    notes += [
+        f"{quote_column(name)}: times are in UTC, whatever offsets the file has"
+        for name, type_ in columns.items()
+        if type_ == "TIMESTAMP WITH TIME ZONE"
+    ]
+    mixed = [name for name, type_ in columns.items() if type_ == "JSON"]
+    if not mixed:
+        return f"SELECT * FROM {source}", notes
+    notes += [f"{quote_column(name)} is text: its values are of several types" for name in mixed]
+    root = quote("$")
+    quoted = ['"' + name.replace('"', '""') + '"' for name in mixed]
+    return f"SELECT * REPLACE ({', '.join(f'{one} ->> {root} AS {one}' for one in quoted)}) FROM {source}", notes
 
 
 def _find_renamed(path: str, columns: list[str]) -> list[str]:

@@ -20,7 +20,7 @@ import duckdb
 
 from ferrule.analysis.data.child.csv_types import TypeFinder, list_texts
 from ferrule.analysis.data.child.forms import quote_text
-from ferrule.analysis.data.child.wording import describe_renamed, make_unique
+from ferrule.analysis.data.child.wording import describe_renamed, describe_total, make_unique
 
 CHARACTERS = 1 << 20
 """That are written at a time."""
@@ -29,6 +29,8 @@ SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "vertical bars", " ": "space
 NO_DELIMITER = "\x1f"
 """For a file of one column: what no text has."""
 LINES_SHOWN = 3
+TAIL = 1 << 16
+"""Bytes in which the last line is looked for."""
 LINE = 32 << 20
 """Bytes of the longest line that duckdb is asked to read, where some are longer than its default of 2 MB."""
 csv.field_size_limit(1 << 30)
@@ -77,10 +79,11 @@ def inspect_csv(
     if lines.has_header and not _has_second_line(lines):
         taken = "names of columns" if len(names) > 1 else "name of a column"
         notes.append(f"it has no rows: its only line is taken as the {taken}")
+    notes += describe_total(_read_last(lines), "last line")
     text = {"delim": lines.delimiter, "quote": lines.quote, "escape": lines.quote, "comment": ""}
     options = [f"{key}={quote_text(value)}" for key, value in text.items()]
     options += [f"header={str(lines.has_header).lower()}", "skip=0", "strict_mode=true"]
-    options += [f"max_line_size={LINE}", f"buffer_size={LINE}"] if original else ["buffer_size=8000000"]
+    options += [f"max_line_size={LINE}", f"buffer_size={LINE}"] if original else ["buffer_size=4000000"]
     options += [f"names=[{list_texts(names)}]"]
 
     def read(missing: Sequence[str]) -> str:
@@ -90,6 +93,16 @@ def inspect_csv(
         return find_line(inspect_irregular(original) if original else lines, row, place, value)
 
     return lines, TypeFinder(connection, read, lines.delimiter, locate), notes
+
+
+def _read_last(lines: Lines) -> list[str]:
+    """Return the cells of the last line."""
+    with open(lines.path, "rb") as file:  # noqa: PTH123 - in the sandbox
+        file.seek(max(0, file.seek(0, io.SEEK_END) - TAIL))
+        last = next(
+            (line for line in reversed(file.read().decode("utf-8", "replace").splitlines()) if line.strip()), ""
+        )
+    return [cell.strip(lines.quote or None) for cell in last.split(lines.delimiter)]
 
 
 def _has_second_line(lines: Lines) -> bool:
@@ -115,7 +128,7 @@ def inspect_regular(connection: duckdb.DuckDBPyConnection, path: str) -> Lines:
     except duckdb.Error:
         raise IrregularLines from None
     delimiter, quote, has_header, columns, skipped, comment = row or (None,) * 6
-    if not delimiter or skipped or comment not in {"", "(empty)"}:
+    if not delimiter or skipped or comment not in {"", "(empty)"} or (delimiter == ":" and _has_times(path)):
         raise IrregularLines
     if len(columns) == 1 and find_delimiter(path) != NO_DELIMITER:
         raise IrregularLines
@@ -124,7 +137,7 @@ def inspect_regular(connection: duckdb.DuckDBPyConnection, path: str) -> Lines:
         line, first = next(read_lines(path, delimiter, lines.quote), (0, []))
     except csv.Error:
         raise IrregularLines from None
-    if len(first) != len(columns):
+    if len(first) != len(columns) or re.match("sep=", first[0], re.IGNORECASE):  # what Excel writes above the header
         raise IrregularLines
     lines.width, lines.has_header = len(first), bool(has_header)
     lines.header = first if has_header else []
@@ -192,8 +205,14 @@ def find_delimiter(path: str, quote: str = '"') -> str:
         if separated >= 0.5 and (share := separated / 2 + max(widths.values()) / widths.total() / 2) > best:
             best, found = share, delimiter
     if found == NO_DELIMITER and lines and all(line.count(":") == lines[0].count(":") > 1 for line in lines):
-        return ":"
+        return found if _has_times(path) else ":"
     return found
+
+
+def _has_times(path: str) -> bool:
+    """Do the first lines have times of the day, whose colons separate no cells?"""
+    with open(path, encoding="utf-8-sig", errors="replace") as file:  # noqa: PTH123 - in the sandbox
+        return re.search(r"\b\d{1,2}:\d\d(:\d\d)?\b", file.read(1 << 14)) is not None
 
 
 def _scan(lines: Lines) -> None:
@@ -282,6 +301,8 @@ def name_columns(lines: Lines) -> tuple[list[str], list[str]]:
     notes = []
     if lines.delimiter not in {",", NO_DELIMITER} and lines.width > 1:
         notes.append(f"separated by {SEPARATORS.get(lines.delimiter, repr(lines.delimiter))}")
+    if lines.width == 1 and lines.header and re.search(r"\S {2,}\S", lines.header[0]):
+        notes.append("it has one column: if these are several of fixed width, save them as CSV")
     if not lines.has_header:
         notes.append("it has no header: columns are named by their number")
     notes += describe_renamed(written, names)

@@ -21,6 +21,7 @@ from ferrule.analysis.data.child.forms import (
 )
 from ferrule.analysis.data.child.wording import (
     MISSING,
+    PLACEHOLDERS,
     describe_misfits,
     describe_missing,
     quote_column,
@@ -184,6 +185,7 @@ class TypeFinder:
 
     @staticmethod
     def _find_forms(values: list[str], decimal: str | None) -> list[Form]:
+        values = [value for value in values if value not in PLACEHOLDERS]
         if not values:
             return []
         if forms := find_date_forms(values):
@@ -230,9 +232,10 @@ class TypeFinder:
     def _ask_text(name: str, forms: list[Form], sample: list[str]) -> list[str]:
         """Return what decides whether a column of text has a form, and how many values are missing."""
         raw = f"trim({quote_name(name)})"
-        value = f"(CASE WHEN {raw} NOT IN ({list_texts(MISSING)}) THEN {raw} END)"
-        # The markers have at most four characters: the list is compared with few texts.
-        within = f"CASE WHEN {raw} IN ({list_texts(MISSING[1:])}) THEN {raw} END"
+        absent = (*MISSING, *PLACEHOLDERS) if forms else MISSING
+        value = f"(CASE WHEN {raw} NOT IN ({list_texts(absent)}) THEN {raw} END)"
+        # What is written for a missing value is short: the list is compared with few texts.
+        within = f"CASE WHEN {raw} IN ({list_texts(PLACEHOLDERS if forms else MISSING[1:])}) THEN {raw} END"
         mark = f"(CASE WHEN strlen({quote_name(name)}) < 5 THEN {within} END)"
         conditions = [f"count({value})" if forms else "1", f"count({mark})", f"min({mark})"]
         conditions += [f"count(*) FILTER ({form.condition.format(value)})" for form in forms]
@@ -269,7 +272,9 @@ class TypeFinder:
         elif matching and matching[0].value:
             is_whole = forms[0].is_number and found[-1] == 0
             cast = "CAST({} AS {})".format if forms[0].is_number else "{}".format
-            self.plan.values[name] = cast(matching[0].value, "BIGINT" if is_whole else "DOUBLE")
+            value = cast(matching[0].value, "BIGINT" if is_whole else "DOUBLE")
+            absent = f"{{0}} IN ({list_texts(PLACEHOLDERS)})"
+            self.plan.values[name] = f"CASE WHEN {absent} THEN NULL ELSE {value} END" if marks else value
             if matching[0].note:
                 notes.append(f"{column}: {matching[0].note}")
         elif matching:
@@ -281,7 +286,7 @@ class TypeFinder:
             rows = write_count(found[1], "row")
             notes.append(f"{column}: NA is a value, in {rows}, since all others are codes of two letters")
             marks, marker = marks - found[1], "in other ways"
-        if marks and name not in self.plan.values:
+        if marks and bool(forms) == (name in self.plan.values):
             notes.append(describe_missing(name, marks, marker))
 
     def _describe_misfits(self, place: int, name: str, forms: list[Form], total: int, found: list[int]) -> None:
@@ -298,7 +303,7 @@ class TypeFinder:
         condition = forms[best].condition.format(value)
         row = self._connection.execute(
             f"SELECT number, {value} FROM (SELECT row_number() OVER () AS number, {raw} FROM {self._texts})) "
-            f"WHERE {value} NOT IN ({list_texts(MISSING)}) AND ({condition}) IS NOT TRUE LIMIT 1"
+            f"WHERE {value} NOT IN ({list_texts((*MISSING, *PLACEHOLDERS))}) AND ({condition}) IS NOT TRUE LIMIT 1"
         ).fetchone()
         if row:
             where = self._locate(row[0], place, row[1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-CURRENCIES = "$€£¥₹₩₽₺₴"
+CURRENCY = "[$€£¥₹₩₽₺₴]|USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|TRY"
 SPACES = " \u00a0\u202f"
 SIGN = "[+−-]?"
 MOST = 0.8
@@ -21,11 +21,16 @@ _DATE = re.compile(
 )
 _NAMED = re.compile(r"\d{1,2}(?P<mark>[- ])[A-Za-z]{3,9}(?P=mark)\d{4}|[A-Za-z]{3,9} \d{1,2}(?P<comma>,?) \d{4}")
 _NUMBER = re.compile(
-    rf"(?P<open>\(?){SIGN} ?(?P<before>[{CURRENCIES}]?) ?{SIGN}(?P<digits>\d[\d.,'’{SPACES}]*\d|\d|\.\d+)"
-    rf"[{SPACES}]?(?P<after>[%{CURRENCIES}]?)\)?"
+    rf"(?P<open>\(?){SIGN} ?(?P<before>{CURRENCY}|) ?{SIGN}(?P<digits>\d[\d.,'’{SPACES}]*\d|\d|\.\d+)"
+    rf"[{SPACES}]?(?P<after>%|{CURRENCY}|)\)?"
 )
-_COMMA_IS_DECIMAL = re.compile(r"0,\d+|\d+,(?:\d{1,2}|\d{4,})|\d{1,3}(?:[.'’]\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
-_DOT_IS_DECIMAL = re.compile(r"\d*\.(?:\d{1,2}|\d{4,})|0\.\d+|\d{1,3}(?:[,'’]\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,}")
+_SPACED = rf"\d{{1,3}}(?:[{SPACES}'’]\d{{3}})+"
+_COMMA_IS_DECIMAL = re.compile(
+    rf"0,\d+|\d+,(?:\d{{1,2}}|\d{{4,}})|(?:{_SPACED}|\d{{1,3}}(?:\.\d{{3}})+),\d+|\d{{1,3}}(?:\.\d{{3}}){{2,}}"
+)
+_DOT_IS_DECIMAL = re.compile(
+    rf"\d*\.(?:\d{{1,2}}|\d{{4,}})|0\.\d+|(?:{_SPACED}|\d{{1,3}}(?:,\d{{3}})+)\.\d+|\d{{1,3}}(?:,\d{{3}}){{2,}}"
+)
 
 
 class Form:

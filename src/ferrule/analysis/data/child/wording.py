@@ -14,6 +14,10 @@ ONE = {"numbers": "a number", "dates": "a date", "times": "a time"}
 MISSING = ("", "#N/A", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "<NA>", "#NA", "-nan", "-NaN")
 """The texts that mean a missing value, as for pandas."""
 
+PLACEHOLDERS = ("-", "--", "–", "—", ".", "..", "…", "?")
+"""What stands for a missing value among numbers or dates, and nowhere else."""
+TOTALS = {"total", "totals", "grand total", "sum", "summe", "gesamt", "gesamtsumme", "somme", "totale", "suma"}
+
 
 def quote_column(name: str) -> str:
     """Write the name of a column, in single quotation marks: double ones are those of cells."""
@@ -75,3 +79,9 @@ def describe_misfits(name: str, misfits: int, total: int, what: str, value: obje
     verb = f"is not {one}" if misfits == 1 else f"are not {what}"
     lead = "such as" if not place else f"{place}:" if misfits == 1 else f"the first is in {place}:"
     return f"{quote_column(name)} is text: {misfits:,} of {total:,} values {verb} ({lead} {quote_cell(value)})"
+
+
+def describe_total(cells: Sequence[object], place: str) -> list[str]:
+    """Return a note if the last row seems to be the sum of the others."""
+    total = next((cell for cell in cells if isinstance(cell, str) and cell.strip(" :").casefold() in TOTALS), None)
+    return [] if total is None else [f"the last row may be a total of the others ({place}: {quote_cell(total)})"]

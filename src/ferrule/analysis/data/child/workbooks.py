@@ -17,6 +17,7 @@ from ferrule.analysis.data.child.wording import (
     describe_misfits,
     describe_missing,
     describe_renamed,
+    describe_total,
     list_columns,
     make_unique,
     quote_column,
@@ -85,6 +86,8 @@ def read_sheet(path: str, name: str) -> tuple[Any, list[str]]:
         if number:
             notes.append(f"{write_count(number, f'hidden {what} is', f'hidden {what}s are')} read like the others")
     table, columns = make_arrow_table(names, rows, notes)
+    if rows:
+        notes += describe_total(rows[-1][1], f"row {rows[-1][0]:,}")
     if facts.unsaved:
         named = [columns.get(place) or f"column{place}" for place in sorted(facts.unsaved)]
         total = sum(facts.unsaved.values())
@@ -104,12 +107,21 @@ def _count_cells(row: Sequence[Any]) -> int:
 def _leave_out_title(rows: list[NumberedRow], notes: list[str]) -> list[NumberedRow]:
     """Leave out the rows of one cell above the first with more, if there is one."""
     title = next((place for place, (_, row) in enumerate(rows[:HEAD]) if _count_cells(row) > 1), 0)
+    if title and _is_name_of_last(rows[title - 1][1], rows[title][1]):
+        title -= 1
     if title:
         texts = [str(next(cell for cell in row if cell is not None))[:80] for _, row in rows[:title]]
         shown = ", ".join(map(repr, texts[:3])) + (f" and {title - 3} more" if title > 3 else "")
         what = write_count(title, "row above the header isn't", "rows above the header aren't")
         notes.append(f"{what} part of the table: {shown}")
     return rows[title:]
+
+
+def _is_name_of_last(above: tuple[Any, ...], row: tuple[Any, ...]) -> bool:
+    """Is the only cell of a row the name of the last column, as of an index and one column, and not a title?"""
+    place = next(place for place, cell in enumerate(above) if cell is not None)
+    last = max(place for place, cell in enumerate(row) if cell is not None)
+    return 0 < place == last and not isinstance(row[place], str)
 
 
 def _take_header(
