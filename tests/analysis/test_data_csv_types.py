@@ -114,7 +114,7 @@ CASES: dict[str, tuple[str, dict[str, str], list[str]]] = {
     "placeholders.csv": (
         "city,people\nRome,100\nOslo,-\nParis,300\nTotal,400\n",
         {"city": "text", "people": "integer"},
-        ["'people': 1 value written - is missing", 'the last row may be a total of the others (last line: "Total")'],
+        ['the last row may be a total of the others (last line: "Total")', "'people': 1 value written - is missing"],
     ),
     "excel.csv": (
         "sep=;\na;b\n1;2\n3;4\n",
