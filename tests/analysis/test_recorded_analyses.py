@@ -14,6 +14,7 @@ from written_sales import SALES
 
 from ferrule.analysis import AnalysisResult, run_analysis
 from ferrule.analysis.recording import record_analysis, replay_analysis
+from ferrule.analysis.report import render_notebook, render_report
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("pandas")
@@ -220,3 +221,8 @@ async def test_a_follow_up_has_the_results_that_are_there(tmp_path: Path) -> Non
     again = await run_analysis("", recording=replay_analysis(path))
     assert again.answer == result.answer
     assert again.tasks == result.tasks
+    assert [task.id for task in again.earlier] == ["t1", "t2", "t3", "t4"]
+    notebook = json.loads(render_notebook(again, tmp_path))
+    ids = [cell["id"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert ids == ["setup", *(f"task-t{number}-code" for number in range(1, 6))]
+    assert 'id="task-t1"' in render_report(again)

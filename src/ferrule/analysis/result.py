@@ -179,6 +179,8 @@ class AnalysisResult:
     usage: Spending = field(default_factory=Spending)
     shared: str = ""
     """What models were shown of the data."""
+    earlier: tuple[TaskExecution, ...] = ()
+    """The tasks of the analyses that this one continues, whose results its own may use."""
     versions: Mapping[str, str] = field(default_factory=list_versions)
     """What the code of its tasks ran with, Python and packages by name: for a replay, those of the recorded run; empty
     if the recording hasn't got them."""

@@ -61,7 +61,9 @@ def write_report(result: AnalysisResult, path: Path) -> None:
 
 def render_report(result: AnalysisResult) -> str:
     """The page of an analysis, complete or partial."""
-    sources = SourceIndex(collect_sources(result.question, describe_profiles(result.tables), result.tasks))
+    sources = SourceIndex(
+        collect_sources(result.question, describe_profiles(result.tables), (*result.earlier, *result.tasks))
+    )
     body = [
         element("header", element("h1", result.question, id="question"), _describe_usage(result)),
         *_show_notices(result),
@@ -182,3 +184,6 @@ def _show_plan(result: AnalysisResult) -> Iterator[Markup]:
 def _show_tasks(result: AnalysisResult) -> Iterator[Markup]:
     if result.tasks:
         yield element("section", element("h2", "Tasks"), map(show_task, sort_tasks(result)), id="tasks")
+    if result.earlier:
+        title = element("h2", "Tasks of the earlier analysis")
+        yield element("section", title, map(show_task, result.earlier), id="earlier-tasks")

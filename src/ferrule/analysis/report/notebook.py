@@ -38,6 +38,7 @@ def render_notebook(result: AnalysisResult, folder: Path) -> str:
         _make_text("question", "\n\n".join(_describe_answer(result))),
         _make_text("setup-notes", _NOTES.format(requirements=" ".join(_list_requirements(result.versions)))),
         _make_code("setup", "\n".join(_write_setup(result, folder)), []),
+        *(cell for task in result.earlier for cell in _make_task(task, "of the earlier analysis")),
         *(cell for task in sort_tasks(result) for cell in _make_task(task)),
     ]
     for count, cell in enumerate((cell for cell in cells if cell["cell_type"] == "code"), 1):
@@ -114,9 +115,10 @@ def _make_relative(path: Path, folder: Path) -> str:
         return path.as_posix()
 
 
-def _make_task(task: TaskExecution) -> Iterator[dict[str, Any]]:
+def _make_task(task: TaskExecution, origin: str = "") -> Iterator[dict[str, Any]]:
     anchor = make_anchor("task", task.id)
-    lines = [f"## {_escape_line(task.id)} · {_escape_line(task.tool)}", _escape_line(task.task_query)]
+    title = " · ".join(filter(None, (_escape_line(task.id), _escape_line(task.tool), origin)))
+    lines = [f"## {title}", _escape_line(task.task_query)]
     method = getattr(task.methodology_data, "primary_approach", "")
     if method:
         lines.append(f"Method: {_escape_line(method)}")

@@ -92,6 +92,10 @@ class Analysis:
         """The error that ended the planning or a round, if one did."""
         versions = self._recording.find_versions()
         self.result = AnalysisResult(question, data.tables, stopped=RUNNING, shared=data.text, versions=versions)
+        if continues is not None:
+            known = {one.id for one in continues.tasks}
+            began = sorted(continues.tasks, key=lambda task: (task.round, task.started, task.id))
+            self.result.earlier = (*(one for one in continues.earlier if one.id not in known), *began)
 
     def report(self, event: AnalysisEvent) -> None:
         """Keep what belongs to the result, and pass the event on."""
