@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 from ferrule.dialects import get_dialect
 from ferrule.dialects.families.nanochat import PYTHON_START
+from ferrule.dialects.families.nanochat_tools import TOOLS_START
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import FerruleError, ModelError, SettingsError, choose_advice
 from ferrule.models.local import LocalModel
@@ -78,7 +79,10 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 def _choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
-    """Nanochat if its tokens exist: no template can express results inside a turn. Otherwise the template's dialect."""
+    """Nanochat's, with or without an offer, if its tokens exist: no template can express results inside a turn.
+    Otherwise the template's dialect."""
+    if PYTHON_START in tokenizer.control and TOOLS_START in tokenizer.control:
+        return get_dialect("nanochat-tools")
     if PYTHON_START in tokenizer.control:
         return get_dialect("nanochat")
     from ferrule.tokens.chat_template import has_chat_template, load_dialect

@@ -19,7 +19,7 @@ from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_REASONING, Family
 from ferrule.dialects.message_writer import write_parts
 from ferrule.dialects.notations.expression import ExpressionSyntax
 from ferrule.dialects.reader.calls import Calls
-from ferrule.dialects.reader.message import MessageMarkers, MessageReader
+from ferrule.dialects.reader.message import MessageMarkers, MessageReader, ReadableSyntax
 from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment, TextSegment
 from ferrule.dialects.wording import JsonOffer, WrappedResults
 from ferrule.errors import DialectError
@@ -47,7 +47,9 @@ FORBIDDEN_TOKENS = (OUTPUT_START, OUTPUT_END, BOS, USER_START, USER_END, ASSISTA
 
 _OTHERS = tuple(token for token in CONTROL_TOKENS if token not in (PYTHON_START, PYTHON_END))
 
-_SYNTAX = ExpressionSyntax(PYTHON_START, PYTHON_END, others=_OTHERS)
+EXPRESSIONS = ExpressionSyntax(PYTHON_START, PYTHON_END, others=_OTHERS)
+
+MESSAGE = MessageMarkers(turn_markers=tuple(t for t in _OTHERS if "output" not in t), result=(OUTPUT_START, OUTPUT_END))
 
 
 class Nanochat:
@@ -55,13 +57,24 @@ class Nanochat:
 
     name = "nanochat"
     markers: tuple[str, ...] = CONTROL_TOKENS
+    forbidden_tokens: tuple[str, ...] = FORBIDDEN_TOKENS
     rewrites_history = False
 
     def __init__(self, tool: str = "calculator", parameter: str = "expression") -> None:
         self.tool = tool
         self.parameter = parameter
-        self._syntax = replace(_SYNTAX, tool=tool, parameter=parameter)
+        self._expressions = replace(EXPRESSIONS, tool=tool, parameter=parameter)
         self.capabilities = Capabilities(tools=(tool,), system=False, parallel_calls=False)
+
+    @property
+    def family(self) -> Family:
+        """The family whose markers a message has."""
+        return NANOCHAT
+
+    @property
+    def syntax(self) -> ReadableSyntax:
+        """How calls are read."""
+        return self._expressions
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
         """Nothing is written: the one tool is known from training. Raises `DialectError` for any other tool."""
@@ -74,22 +87,26 @@ class Nanochat:
 
     def call(self, call: ToolCall) -> str:
         """`<|python_start|>expression<|python_end|>`."""
-        return f"{PYTHON_START}{self.get_expression(call)}{PYTHON_END}"
+        return f"{PYTHON_START}{self.write_call(call)}{PYTHON_END}"
 
-    def get_expression(self, call: ToolCall) -> str:
-        """The expression of a call. Raises `DialectError` for another tool or other arguments."""
-        return self._syntax.get_expression(call)
+    def write_call(self, call: ToolCall) -> str:
+        """The text of a call between the markers. Raises `DialectError` for a call that can't be written."""
+        return self._expressions.get_expression(call)
+
+    def write_offer(self, tools: Sequence[ToolSpec]) -> tuple[Segment, ...]:
+        """The segments before the first message that offer the tools: none here."""
+        self.offer(tools)
+        return ()
 
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
         """`<|output_start|>text<|output_end|>`; markers in the text are turned into visible plain text."""
-        text, losses = _neutralise(result.text)
+        text, losses = _neutralise(result.text, self.markers)
         return f"{OUTPUT_START}{text}{OUTPUT_END}", losses
 
     def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
         """All messages as segments; an assistant's turn stays open across its calls until it ends in text."""
-        self.offer(tools)
         fitted, losses = adapt(conversation, self.capabilities)
-        segments: list[Segment] = [Control(BOS)]
+        segments: list[Segment] = [Control(BOS), *self.write_offer(tools)]
         turn_open = False
         system_text = ""
         for message in fitted.messages:
@@ -114,7 +131,7 @@ class Nanochat:
         if system_text:
             losses.append(Loss("system", "not written: no user message follows it"))
         prompt = () if turn_open else (Control(ASSISTANT_START),)
-        return Layout(tuple(segments), prompt, STOPS, FORBIDDEN_TOKENS, tuple(losses))
+        return Layout(tuple(segments), prompt, STOPS, self.forbidden_tokens, tuple(losses))
 
     def _write_message(self, message: Message, losses: list[Loss]) -> Iterator[Segment]:
         """Write one assistant or tool message, inside an open turn."""
@@ -125,7 +142,7 @@ class Nanochat:
             closer = ASSISTANT_END if _is_turn_end(message) else PYTHON_END if _is_cut_off(message) else ""
             yield SampledIds(message.sampled.ids, message.sampled.logprobs, closer)
             return
-        yield from write_parts(NANOCHAT, message.parts, self._write_calls)
+        yield from write_parts(self.family, message.parts, self._write_calls)
         losses += [Loss("reasoning", "nanochat has no place for it") for p in message.parts if isinstance(p, Reasoning)]
         if _is_turn_end(message):
             yield Control(ASSISTANT_END, trained=True)
@@ -133,7 +150,7 @@ class Nanochat:
     def _write_calls(self, calls: Sequence[ToolCall]) -> Iterator[TextSegment]:
         for call in calls:
             yield Control(PYTHON_START, trained=True)
-            yield Content(self.get_expression(call), trained=True)
+            yield Content(self.write_call(call), trained=True)
             yield Control(PYTHON_END, trained=True)
 
     def reader(
@@ -151,7 +168,7 @@ class Nanochat:
         self.offer(tools)
         if spelled_out:
             raise DialectError(f"the {self.name} dialect needs a control token for {', '.join(sorted(spelled_out))}")
-        return MessageReader(self._syntax, NANOCHAT.message, Calls(tools, first_call))
+        return MessageReader(self.syntax, self.family.message, Calls(tools, first_call))
 
 
 def _is_turn_end(message: Message) -> bool:
@@ -170,10 +187,10 @@ def _is_cut_off(message: Message) -> bool:
     return isinstance(last, MalformedCall) and last.kind == "truncated"
 
 
-def _neutralise(text: str) -> tuple[str, list[Loss]]:
+def _neutralise(text: str, markers: Sequence[str]) -> tuple[str, list[Loss]]:
     """`text` with nanochat's markers broken by a visible space: `<| bos|>`. Needed in text mode only, not for ids."""
     losses = []
-    for marker in CONTROL_TOKENS:
+    for marker in markers:
         if marker in text:
             text = text.replace(marker, marker.replace("<|", "<| ", 1))
             losses.append(Loss("marker", f"{marker} in a result, written as plain text"))
@@ -183,10 +200,8 @@ def _neutralise(text: str) -> tuple[str, list[Loss]]:
 NANOCHAT = Family(
     name="nanochat",
     models="nanochat, and the model in this package",
-    syntax=_SYNTAX,
-    message=MessageMarkers(
-        turn_markers=tuple(t for t in _OTHERS if "output" not in t), result=(OUTPUT_START, OUTPUT_END)
-    ),
+    syntax=EXPRESSIONS,
+    message=MESSAGE,
     results=WrappedResults(OUTPUT_START, OUTPUT_END, between=""),
     offer=JsonOffer(""),
     losses=frozenset({NO_IDS, NO_IMAGES, NO_REASONING}),

@@ -62,7 +62,7 @@ class Pythonic:
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls between the markers."""
         written = (", " if self.is_list else "\n").join(
-            _write_call(call, repr if self.as_python else _write_literal) for call in calls
+            write_python_call(call, repr if self.as_python else write_literal) for call in calls
         )
         return f"{self.open}[{written}]{self.close}" if self.is_list else f"{self.open}{written}{self.close}"
 
@@ -179,18 +179,20 @@ class Pythonic:
         call.close_object()
 
 
-def _write_call(call: ToolCall, literal: Callable[[Any], str]) -> str:
-    arguments = json.loads(validate_arguments(call))
-    return f"{call.name}({', '.join(f'{key}={literal(value)}' for key, value in arguments.items())})"
-
-
-def _write_literal(value: Any) -> str:
+def write_literal(value: Any) -> str:
+    """A value as a literal that is valid in Python, and in JSON if possible: strings have double quotes."""
     if isinstance(value, dict):
         return (
-            "{" + ", ".join(f"{json.dumps(k, ensure_ascii=False)}: {_write_literal(v)}" for k, v in value.items()) + "}"
+            "{" + ", ".join(f"{json.dumps(k, ensure_ascii=False)}: {write_literal(v)}" for k, v in value.items()) + "}"
         )
     if isinstance(value, list):
-        return f"[{', '.join(map(_write_literal, value))}]"
+        return f"[{', '.join(map(write_literal, value))}]"
     if value is None or isinstance(value, bool):
         return _CONSTANTS[value]
     return json.dumps(value, ensure_ascii=False)
+
+
+def write_python_call(call: ToolCall, literal: Callable[[Any], str] = write_literal) -> str:
+    """`f(a=1, b="x")`; `literal` writes the values. Raises `DialectError` for arguments that aren't a JSON object."""
+    arguments = json.loads(validate_arguments(call))
+    return f"{call.name}({', '.join(f'{key}={literal(value)}' for key, value in arguments.items())})"

@@ -58,6 +58,7 @@ _SIGNS: dict[str, tuple[str, ...]] = {
     "ling3": ("<arg_key>", "<|role_end|>"),
     "gigachat31": ("<|function_call|>", "<|role_sep|>"),
     "gigachat3": ("function call", "<|role_sep|>"),
+    "nanochat-tools": ("<|python_start|>", "<|tools_start|>"),
 }
 _WITHOUT: dict[str, tuple[str, ...]] = {
     "llama3_json": ("<function=", "<tool_call>", ">>>"),
@@ -68,6 +69,7 @@ _WITHOUT: dict[str, tuple[str, ...]] = {
     "glm47": ("</arg_key>\n<arg_value>",),
     "poolside_v1": ("</arg_key>\n<arg_value>",),
     "gigachat3": ("<|function_call|>",),
+    "nanochat": ("<|tools_start|>",),
 }
 # Notations in plain words: their templates contain no marker of their own.
 _IN_WORDS = frozenset({"react", "fenced_json", "fenced_code", "raw_json", "json_in_tag", "ovis", "native"})

@@ -1,0 +1,110 @@
+"""Nanochat's frame with any tools: the model in this package, second edition.
+
+
+    <|bos|><|tools_start|>calculator
+    get_weather(city: str, days: int = 1)  # Weather forecast for a city.<|tools_end|><|user_start|>Is it raining in
+    Oslo?<|user_end|><|assistant_start|><|python_start|>get_weather(city="Oslo")<|python_end|>…
+
+An offer is a signature for each tool, one a line, between two control tokens of its own. Without one, or with the
+calculator alone, a conversation is nanochat's. A call is Python: an expression is the calculator's, `name(key=value)`
+that tool's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.capabilities import Capabilities
+from ferrule.conversation import ToolCall
+from ferrule.dialects.families.nanochat import (
+    CONTROL_TOKENS,
+    EXPRESSIONS,
+    FORBIDDEN_TOKENS,
+    MESSAGE,
+    OUTPUT_END,
+    OUTPUT_START,
+    Nanochat,
+)
+from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING, Family
+from ferrule.dialects.notations.expression_or_call import ExpressionOrCallSyntax
+from ferrule.dialects.segments import Content, Control, Segment
+from ferrule.dialects.signatures import write_signature
+from ferrule.dialects.wording import WrappedResults
+from ferrule.errors import DialectError
+from ferrule.toolspec import ToolSpec
+
+TOOLS_START, TOOLS_END = "<|tools_start|>", "<|tools_end|>"
+MOST_TOOLS = 8
+_SYNTAX = ExpressionOrCallSyntax(EXPRESSIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureOffer:
+    """Signatures between the markers of an offer; the calculator is its name alone, and needs no offer by itself."""
+
+    def write(self, tools: Sequence[ToolSpec]) -> str:
+        """The block. Raises `DialectError` for more than eight tools, or one that has no signature."""
+        text = self.write_lines(tools)
+        return f"{TOOLS_START}{text}{TOOLS_END}" if text else ""
+
+    def write_lines(self, tools: Sequence[ToolSpec]) -> str:
+        """The lines between the markers. Raises as `write` does."""
+        if len(tools) > MOST_TOOLS:
+            raise DialectError(f"{len(tools)} tools are offered: this model takes at most {MOST_TOOLS} at once")
+        if all(_is_calculator(spec) for spec in tools):
+            return ""
+        return "\n".join(spec.name if _is_calculator(spec) else write_signature(spec) for spec in tools)
+
+
+class NanochatTools(Nanochat):
+    """The dialect: nanochat's, with an offer and calls of any tool."""
+
+    name = "nanochat-tools"
+    markers: tuple[str, ...] = (*CONTROL_TOKENS, TOOLS_START, TOOLS_END)
+    forbidden_tokens: tuple[str, ...] = (*FORBIDDEN_TOKENS, TOOLS_START, TOOLS_END)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.capabilities = Capabilities(system=False, parallel_calls=False)
+
+    @property
+    def family(self) -> Family:
+        """The family whose markers a message has."""
+        return NANOCHAT_TOOLS
+
+    @property
+    def syntax(self) -> ExpressionOrCallSyntax:
+        """How calls are read."""
+        return _SYNTAX
+
+    def offer(self, tools: Sequence[ToolSpec]) -> str:
+        """The block of signatures, with its markers. Raises `DialectError` for tools that it can't offer."""
+        return SignatureOffer().write(tools)
+
+    def write_offer(self, tools: Sequence[ToolSpec]) -> tuple[Segment, ...]:
+        """The signatures between their control tokens; nothing for the calculator alone."""
+        lines = SignatureOffer().write_lines(tools)
+        return (Control(TOOLS_START), Content(lines), Control(TOOLS_END)) if lines else ()
+
+    def write_call(self, call: ToolCall) -> str:
+        """The text of a call between the markers. Raises `DialectError` for arguments that aren't a JSON object."""
+        return _SYNTAX.write_call(call)
+
+
+def _is_calculator(spec: ToolSpec) -> bool:
+    return spec.name == EXPRESSIONS.tool
+
+
+NANOCHAT_TOOLS = Family(
+    name="nanochat-tools",
+    models="the model in this package, with any tools",
+    syntax=_SYNTAX,
+    message=MESSAGE,
+    results=WrappedResults(OUTPUT_START, OUTPUT_END, between=""),
+    offer=SignatureOffer(),
+    losses=frozenset({NO_IDS, NO_IMAGES, NO_REASONING, NO_PARALLEL}),
+    make_dialect=NanochatTools,
+)
+
+FAMILIES = (NANOCHAT_TOOLS,)

@@ -1,0 +1,74 @@
+"""Python between two markers: a call with keywords is that tool's, `f(a=1)`, anything else one tool's expression."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects.notations.expression import ExpressionSyntax
+from ferrule.dialects.notations.pythonic import Pythonic, write_python_call
+from ferrule.dialects.reader.calls import Calls
+from ferrule.dialects.reader.stream import InputStream, Reading
+
+_LONGEST_BEGINNING = 256
+_CALL = re.compile(r"\s*[\w.\-]+\(\s*(?:\)|[\w\-]+\s*=)")
+_BEGINNING = re.compile(r"\s*(?:[\w.\-]+(?:\(\s*(?:[\w\-]+\s*)?)?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionOrCallSyntax:
+    """The notation. `expressions` reads and writes the calls of the one tool that takes an expression.
+
+    No expression has a keyword or empty parentheses, so how a call begins decides what it is.
+    """
+
+    expressions: ExpressionSyntax
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """What begins a call."""
+        return self.expressions.openers
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """What ends one."""
+        return self.expressions.closers
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Both."""
+        return self.expressions.markers
+
+    @property
+    def _named(self) -> Pythonic:
+        return Pythonic(self.expressions.open, self.expressions.close, is_list=False)
+
+    def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
+        """Read a call, its opener taken. Raises `NotACall` for what is neither, and `EndOfText`."""
+        syntax = self._named if (yield from _is_call_ahead(stream)) else self.expressions
+        yield from syntax.read(stream, calls, opener)
+
+    def write(self, calls: Sequence[ToolCall]) -> str:
+        """The calls. Raises `DialectError` for arguments that aren't a JSON object."""
+        return "".join(f"{self.expressions.open}{self.write_call(call)}{self.expressions.close}" for call in calls)
+
+    def write_call(self, call: ToolCall) -> str:
+        """The text of one call between the markers."""
+        if call.name == self.expressions.tool and self.expressions.fits(call):
+            expression = self.expressions.get_expression(call)
+            if not _CALL.match(expression):
+                return expression
+        return write_python_call(call)
+
+
+def _is_call_ahead(stream: InputStream) -> Reading[bool]:
+    """Whether a call with keywords, or without arguments, begins here; nothing is taken."""
+    for length in range(1, _LONGEST_BEGINNING):
+        found = yield from stream.peek(length)
+        if _CALL.fullmatch(found):
+            return True
+        if len(found) < length or not _BEGINNING.fullmatch(found):
+            return False
+    return False
