@@ -159,7 +159,33 @@ def test_the_same_file_has_the_same_digest_and_profile(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_may_be_larger_than_the_memory(tmp_path: Path) -> None:
+def test_a_gigabyte_of_csv_is_read_in_256_megabytes(tmp_path: Path) -> None:
+    """Rows of the types that files have; 100,000 of them are written again and again, since that takes a second."""
+    path, rows = tmp_path / "large.csv", 100_000
+    block = pd.DataFrame({"id": range(rows), "customer": [f"c{n * 7919 % 100_003:06}" for n in range(rows)]})
+    block["time"] = pd.date_range("2020-01-01", periods=rows, freq="min").strftime("%Y-%m-%d %H:%M:%S")
+    block["amount"] = [n % 9973 / 100 for n in range(rows)]
+    block["note"] = ["late, but paid", "", "returned", 'said "no"'] * (rows // 4)
+    text = block.to_csv(index=False, header=False).encode()
+    times = 1 + 1_000_000_000 // len(text)
+    with path.open("wb") as file:
+        file.write(",".join(block.columns).encode() + b"\n")
+        for _ in range(times):
+            file.write(text)
+    assert path.stat().st_size > 1_000_000_000
+    [table] = asyncio.run(read_tables([DataSource(path)], tmp_path, memory=256 * MB))
+    identifier, customer, time, amount, note = table.columns
+    assert table.rows == rows * times
+    assert (identifier.type, identifier.minimum, identifier.maximum) == ("integer", 0, rows - 1)
+    assert customer.distinct == pytest.approx(rows, rel=0.05)
+    assert (time.type, str(time.minimum)[:19]) == ("timestamp", "2020-01-01 00:00:00")
+    assert (amount.type, amount.minimum, amount.maximum) == ("number", 0, 99.72)
+    assert (note.missing, note.distinct) == (rows // 4 * times, 3)
+    assert table.memory > 256 * MB
+
+
+@pytest.mark.slow
+def test_a_file_that_is_not_plain_may_be_larger_than_the_memory(tmp_path: Path) -> None:
     path = tmp_path / "large.csv"
     line = ",".join("0123456789" * 8 for _ in range(4)) + "\n"
     with path.open("w") as file:
