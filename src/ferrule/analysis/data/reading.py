@@ -31,6 +31,7 @@ _PACKAGES: Final = ("duckdb", "fsspec", "numpy", "pyarrow", "pyarrow.compute", "
 _SECONDS: Final = 600.0
 _LONGEST_MESSAGE: Final = 600
 """For one step: looking at a file, or the next piece of it."""
+_INSPECTION: Final = ("wording", "detection", "conversion")
 _MODULES: Final = (
     "wording",
     "detection",
@@ -211,14 +212,20 @@ class _Reader:
         self._memory = memory
 
     async def convert(self, source: DataSource) -> list[_Part]:
-        """Return the tables of a file."""
+        """Return the tables of a file.
+
+        Each attempt to read it is a session, a fork that takes milliseconds, and so has all of the memory.
+        """
         data = self._find(source.path)
-        async with await self._open(source, *_MODULES) as session:
+        async with await self._open(source, *_INSPECTION) as session:
             found = await _call(session, source, f"inspect_file({data!r}, {source.path.name!r})")
             kind, encoding, notes = str(found["kind"]), found["encoding"], tuple(map(str, found["notes"]))
             if found["compression"] or encoding not in {None, "utf-8"}:
-                chunks = f"decode_chunks({data!r}, {found['compression']!r}, {encoding!r})"
-                data, _ = await self._write_again(session, source, self._working[0], f"chunks, notes = {chunks}, []")
+                chunks = f"chunks, notes = decode_chunks({data!r}, {found['compression']!r}, {encoding!r}), []"
+                data, _ = await self._write_again(session, source, self._working[0], chunks)
+        if kind == "csv":
+            return [await self._convert_csv(source, data, notes)]
+        async with await self._open(source, *_MODULES) as session:
             return await self._convert_parts(session, source, data, kind, notes)
 
     async def _write_again(
@@ -248,8 +255,6 @@ class _Reader:
     async def _convert_parts(
         self, session: SandboxSession, source: DataSource, data: str, kind: str, notes: tuple[str, ...]
     ) -> list[_Part]:
-        if kind == "csv":
-            return [await self._convert_csv(session, source, data, notes)]
         if kind in {"json", "jsonl"}:
             return [await self._convert_json(session, source, data, kind, notes)]
         if kind == "parquet":
@@ -271,37 +276,33 @@ class _Reader:
             left_out = ()  # said once
         return parts
 
-    async def _convert_csv(
-        self, session: SandboxSession, source: DataSource, data: str, notes: tuple[str, ...]
-    ) -> _Part:
+    async def _convert_csv(self, source: DataSource, data: str, notes: tuple[str, ...]) -> _Part:
         """Convert CSV; if its lines differ in the number of cells, write it again first."""
         try:
-            return await self._convert_lines(session, source, data, notes)
+            return await self._convert_lines(source, data, notes)
         except _ChildError:
             code = f"notes, chunks = regularize_lines({data!r})"
-        regular, said = await self._write_again(session, source, self._working[1], code)
-        return await self._convert_lines(session, source, regular, (*notes, *said), data)
+        async with await self._open(source, *_MODULES) as session:
+            regular, said = await self._write_again(session, source, self._working[1], code)
+        return await self._convert_lines(source, regular, (*notes, *said), data)
 
     async def _convert_lines(
-        self,
-        session: SandboxSession,
-        source: DataSource,
-        data: str,
-        notes: tuple[str, ...],
-        original: str | None = None,
+        self, source: DataSource, data: str, notes: tuple[str, ...], original: str | None = None
     ) -> _Part:
         """Convert CSV whose lines have the same number of cells: in one pass with its profile, if its values are plain.
 
         `original`: the file of which `data` was written with regular lines.
         """
-        plain = f"stream, notes = stream_plain_csv({data!r}, {self._memory}, {SEED}, {original!r})\nnotes"
         try:
-            return await self._copy(session, source, "csv", plain, notes)
+            async with await self._open(source, *_MODULES) as session:
+                plain = f"stream, notes = stream_plain_csv({data!r}, {self._memory}, {SEED}, {original!r})\nnotes"
+                return await self._copy(session, source, "csv", plain, notes)
         except _ChildError as error:
             if error.kind == "IrregularLines":
                 raise
-        query = f"make_csv_query(connect({self._memory}), {data!r}, {original!r})"
-        return await self._copy_query(session, source, "csv", query, notes)
+        async with await self._open(source, *_MODULES) as session:
+            query = f"make_csv_query(connect({self._memory}), {data!r}, {original!r})"
+            return await self._copy_query(session, source, "csv", query, notes)
 
     async def _convert_json(
         self, session: SandboxSession, source: DataSource, data: str, kind: str, notes: tuple[str, ...]

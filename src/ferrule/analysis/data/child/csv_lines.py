@@ -174,8 +174,10 @@ def _write_lines(lines: Lines, names: Sequence[str]) -> Iterator[bytes]:
     for line, cells in read_lines(lines.path, lines.delimiter, lines.quote):
         if line < lines.first_line:
             continue
-        row = cells[: lines.width]  # what is cut has nothing in it
-        writer.writerow([*row, *[""] * (lines.width - len(row))])
+        if len(cells) < lines.width:
+            cells.extend([""] * (lines.width - len(cells)))
+        del cells[lines.width :]  # there is nothing in them
+        writer.writerow(cells)
         if buffer.tell() > CHARACTERS:
             yield buffer.getvalue().encode()
             buffer.seek(0)
@@ -189,7 +191,7 @@ def read_lines(path: str, delimiter: str, quote: str) -> Iterator[tuple[int, lis
         options: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE, "quotechar": None}
         reader = csv.reader(file, delimiter=delimiter, strict=bool(quote), **options)
         for cells in reader:
-            if any(not cell.isspace() for cell in cells if cell) or len(cells) > 1:
+            if len(cells) > 1 or any(not cell.isspace() for cell in cells if cell):
                 yield reader.line_num, cells
 
 
@@ -217,17 +219,17 @@ def _has_times(path: str) -> bool:
 
 def _scan(lines: Lines) -> None:
     """Read all lines to find the header and the number of columns, and make the notes of lines of other lengths."""
-    widths: Counter[int] = Counter()
-    starts: dict[int, int] = {}
-    lengths: Counter[int] = Counter()
     head: list[tuple[int, list[str]]] = []
+    shapes: dict[tuple[int, int], list[int]] = {}
+    """Of the other lines, by the number of cells and of those up to the last filled one: how many, and the first."""
     for line, cells in read_lines(lines.path, lines.delimiter, lines.quote):
         if len(head) < 100:
             head.append((line, cells))
-        width = _count_filled(cells)
-        widths[width] += 1
-        lengths[len(cells)] += 1
-        starts.setdefault(width, line)
+        else:
+            shapes.setdefault((len(cells), _count_filled(cells)), [0, line])[0] += 1
+    widths = Counter(_count_filled(cells) for _, cells in head)
+    for (_, width), (count, _) in shapes.items():
+        widths[width] += count
     usual = max(widths, key=lambda width: (widths[width], width))
     title = 0
     while usual > 1 and title < len(head) - 1 and _count_filled(head[title][1]) <= 1:
@@ -241,12 +243,17 @@ def _scan(lines: Lines) -> None:
     lines.width = max([len(lines.header), *(width for width, count in widths.items() if count)])
     if title:
         lines.notes.append(_describe_title(head[:title]))
-    _note_lengths(lines, len(first) if lines.has_header else usual)
+    data = [(len(cells), _count_filled(cells), 1, line) for line, cells in head if line >= lines.first_line]
+    data += [(cells, filled, count, line) for (cells, filled), (count, line) in shapes.items()]
+    _note_lengths(lines, len(first) if lines.has_header else usual, data)
 
 
 def _count_filled(cells: Sequence[str]) -> int:
     """Count cells without the empty ones at the end."""
-    return max((place for place, cell in enumerate(cells, 1) if cell.strip()), default=0)
+    for width in range(len(cells), 0, -1):
+        if cells[width - 1].strip():
+            return width
+    return 0
 
 
 def _describe_title(head: Sequence[tuple[int, list[str]]]) -> str:
@@ -257,15 +264,17 @@ def _describe_title(head: Sequence[tuple[int, list[str]]]) -> str:
     return f"{len(texts):,} {what} part of the table: {shown}{more}"
 
 
-def _note_lengths(lines: Lines, width: int) -> None:
-    """Count the lines of data that are shorter or longer than the header."""
+def _note_lengths(lines: Lines, width: int, data: Sequence[tuple[int, int, int, int]]) -> None:
+    """Note the lines that are shorter or longer than the header.
+
+    `data`: of lines of one shape the cells, those up to the last filled one, how many there are, and the first line.
+    """
     counts = {"fewer": 0, "more": 0}
     first: dict[str, int] = {}
-    for line, cells in read_lines(lines.path, lines.delimiter, lines.quote):
-        kind = "fewer" if len(cells) < width else "more" if _count_filled(cells) > width else ""
-        if kind and line >= lines.first_line:
-            counts[kind] += 1
-            first.setdefault(kind, line)
+    for cells, filled, count, line in data:
+        if kind := "fewer" if cells < width else "more" if filled > width else "":
+            counts[kind] += count
+            first[kind] = min(line, first.get(kind, line))
     than = "the header" if lines.has_header else "the other lines"
     for kind, count in counts.items():
         if count:

@@ -144,8 +144,8 @@ class Sampler:
         self._rows += batch.num_rows
         if self._bytes <= self._limit:
             arrays = [*batch.columns, _make_array(numbers, pa.int64()), _make_array(keys, pa.float64())]
-            is_chosen = _make_array(np.packbits(keys < self._bound, bitorder="little"), pa.bool_(), len(keys))
-            self._kept.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema).filter(is_chosen))
+            chosen = _make_array(np.flatnonzero(keys < self._bound), pa.int64())
+            self._kept.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema).take(chosen))
             self._bytes += self._kept[-1].nbytes
         else:
             self._kept = []
@@ -160,9 +160,9 @@ class Sampler:
         return pa.Table.from_arrays(columns, names=[*(f"c{place}" for place in range(len(columns) - 1)), "number"])
 
 
-def _make_array(values: Any, kind: Any, length: int | None = None) -> Any:
+def _make_array(values: Any, kind: Any) -> Any:
     """Make an Arrow array of one of numpy. `pa.array` and `pa.scalar` would import pandas, which takes a second."""
-    return pa.Array.from_buffers(kind, len(values) if length is None else length, [None, pa.py_buffer(values)])
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
 def _name_type(written: str) -> str:
