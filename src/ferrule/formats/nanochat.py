@@ -144,6 +144,13 @@ def read_offered_tools(data: Mapping[str, Any]) -> list[ToolSpec] | None:
     return read_offers({"tools": data["tools"]}) if "tools" in data else None
 
 
+def get_offered_tools(conversation: Conversation) -> list[ToolSpec] | None:
+    """The tools that a loaded conversation offers, as `read_offered_tools` gives them."""
+    first = conversation.messages[0] if conversation.messages else None
+    kept = first.extra.get(_EXTRA, {}) if first is not None else {}
+    return read_offered_tools(kept.get("conversation", {}))
+
+
 def parse_call_arguments(text: str) -> dict[str, Any]:
     """The arguments of `name(key=value, …)`, whose values are Python literals. Raises ValueError."""
     try:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ferrule.dialects.families.nanochat import Nanochat
-from ferrule.formats.nanochat import load, read_jsonl
+from ferrule.formats.nanochat import get_offered_tools, load, read_jsonl
 from ferrule.tokens.render import Trace, render
 from ferrule.tokens.tokenizer import Tokenizer
 from ferrule.training.embedded.recipe import Recipe
@@ -71,7 +71,9 @@ class Batches:
 
 def _load_file(path: Path, tokenizer: Tokenizer, longest: int) -> list[Trace]:
     dialect = Nanochat()
-    traces = (render(conversation, dialect, tokenizer) for conversation in read_jsonl(path))
+    # This dialect can't offer foreign tools: what has some is left out, as it is from what is drawn.
+    read = (conversation for conversation in read_jsonl(path) if get_offered_tools(conversation) is None)
+    traces = (render(conversation, dialect, tokenizer) for conversation in read)
     return [trace for trace in traces if len(trace) <= longest]
 
 

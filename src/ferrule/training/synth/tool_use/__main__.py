@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from ferrule._util.pluralize import pluralize
 from ferrule.training.synth.tool_use.template_parsing import parse_tool_templates
 
 
@@ -13,7 +14,8 @@ def main(paths: list[str]) -> int:
     for problem in problems:
         print(problem)
     lines = sum(len(tool.phrasings) for tool in tools)
-    print(f"{len(tools)} tools with {lines} phrasings; {len(problems)} problems")
+    counts = ((len(tools), "tool"), (lines, "phrasing"), (len(problems), "problem"))
+    print(", ".join(pluralize(number, noun) for number, noun in counts))
     return 1 if problems else 0
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ferrule.training.synth.number_words import write_number
 from ferrule.training.synth.numbers import Number
 from ferrule.training.synth.tool_use.calls import show_value
+from ferrule.training.synth.tool_use.offers import KEY
 from ferrule.training.synth.tool_use.sources import draw_number_text, draw_text
 from ferrule.training.synth.tool_use.templates import Parameter, Scalar, Value, pick
 from ferrule.training.synth.words import number_fits, quote
@@ -109,6 +110,8 @@ def _say_scalar(
     rng: random.Random, parameter: Parameter, value: Value, before: str, after: str, is_clear: bool
 ) -> SaidValue:
     if isinstance(value, int | float) and not isinstance(value, bool):
+        if _is_number_of_something(parameter):
+            return SaidValue(str(value))
         return SaidValue(write_number(rng, Number(str(value)), before=before, after=after))
     if not isinstance(value, str):
         return SaidValue(show_value(value))
@@ -120,6 +123,11 @@ def _say_scalar(
     said = _quote(rng, parameter.source, value, is_clear)
     is_bare = said == value
     return SaidValue(said, is_bare, is_bare and parameter.source == "text")
+
+
+def _is_number_of_something(parameter: Parameter) -> bool:
+    """Whether a number is a name: a year, or the number of an invoice. Nobody groups its digits."""
+    return parameter.name == KEY or (parameter.low >= 1000 and parameter.high <= 2200)
 
 
 def _quote(rng: random.Random, source: str | tuple[str, ...] | None, value: str, is_clear: bool) -> str:

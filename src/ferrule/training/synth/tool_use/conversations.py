@@ -34,7 +34,6 @@ DrawPlainTurn = Callable[[random.Random, PlainKind, bool], Turn]
 
 _TRIES = 30
 _ONE_TURN_SHARE = 0.25
-_EMPTY_SHARE = 0.02
 _LONGEST_CALCULATION = 160
 # A tool that could answer anything: no question is beyond it.
 _OMNISCIENT = frozenset(
@@ -86,7 +85,7 @@ class ToolConversations:
         """
         for attempt in range(_TRIES):
             most_tools = 8 if attempt < 3 else 2 if attempt < 10 else 1
-            offer = Offer(()) if rng.random() < _EMPTY_SHARE else self._offers.draw_offer(rng, most_tools)
+            offer = self._offers.draw_offer(rng, most_tools)
             if offer.characters > most_characters * 0.75:
                 continue
             scene = _Scene(rng, offer, offer.find_stems(), held_out)
@@ -101,7 +100,7 @@ class ToolConversations:
         last: ForeignCall | None = None
         kinds: list[str] = []
         while len(example.turns) < wanted:
-            kind = _KINDS.draw(scene.rng) if scene.offer.tools else pick(scene.rng, ("decline", "decline", "chat"))
+            kind = _KINDS.draw(scene.rng)
             exchange = self._draw_exchange(scene, kind, last, wanted - len(example.turns))
             if exchange is None:
                 continue

@@ -91,6 +91,24 @@ class ToolInventor:
         return Noun(noun.kind, f"{modifier} {noun.singular}", f"{modifier} {noun.plural}")
 
 
+def list_nouns() -> tuple[Noun, ...]:
+    """The listed nouns."""
+    return _read_nouns()[0]
+
+
+def list_invented_names() -> frozenset[str]:
+    """The names of all tools that can be invented with a listed noun, as words: `get invoice`."""
+    return frozenset(
+        split_name(_put_into_name(name.strip(), noun))
+        for pattern in _read_patterns()
+        for line in pattern.text.splitlines()
+        if line.startswith("name:")
+        for name in line.removeprefix("name:").split("|")
+        for noun in list_nouns()
+        if noun.kind in pattern.kinds
+    )
+
+
 @cache
 def _select(patterns: tuple[_Pattern, ...], kind: str) -> tuple[_Pattern, ...]:
     return tuple(pattern for pattern in patterns if kind in pattern.kinds)

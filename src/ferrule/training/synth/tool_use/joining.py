@@ -64,7 +64,9 @@ def repeat_for_another(
         value = draw_value(rng, parameter, held_out=held_out, unlike=first)
         if value not in (first, parameter.default, *others):
             others.append(value)
-    if not others or " and " in first:
+    # The label of a result is its call's first argument, which has to tell the results apart.
+    given = next(p.name for p in request.tool.template.parameters if p.name in request.values)
+    if not others or " and " in first or given != name:
         return None
     quote = request.pieces[-1].text[0] if request.pieces[-1].text[0] in "\"'" else ""
     said = [f"{quote}{value}{quote}" if quote else say_value(rng, parameter, value).text for value in others]

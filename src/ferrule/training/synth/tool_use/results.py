@@ -148,9 +148,8 @@ def _draw_long(rng: random.Random, held_out: bool) -> str:
         keys = _draw_keys(rng, 2)
         items: list[Any] = []
         while len(json.dumps(items)) < 310:
-            items.append(
-                _draw_field(rng, "title", held_out) if form < 0.2 else {k: _draw_field(rng, k, held_out) for k in keys}
-            )
+            fields = {key: _draw_field(rng, key, held_out) for key in keys}
+            items.append(draw_text(rng, "title", held_out=held_out) if form < 0.2 else fields)
         return json.dumps(items, ensure_ascii=False)
     lines: list[str] = []
     while sum(map(len, lines)) < 310:
