@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.analysis.settings import AnalysisSettings, extend_timeout, list_settings, make_settings
+from ferrule.analysis.settings import AnalysisSettings, extend_timeout, list_settings
 from ferrule.errors import SettingsError
 
 OF_THE_SEED = (
@@ -68,10 +68,18 @@ def test_a_mode_sets_what_is_not_given() -> None:
 
 
 def test_a_wrong_setting_is_an_error_on_one_line() -> None:
-    with pytest.raises(SettingsError, match=r"^settings of an analysis: tool_retries: input should be .*, not -1$"):
-        make_settings(tool_retries=-1)
-    with pytest.raises(SettingsError, match="tool_retrys: extra inputs are not permitted"):
-        make_settings(tool_retrys=1)
+    with pytest.raises(SettingsError, match=r"^tool_retries: input should be .*, not -1$"):
+        AnalysisSettings(tool_retries=-1)
+    with pytest.raises(SettingsError, match=r"^mode: .*; max_tasks: input should be less than or equal to 50, not 60$"):
+        AnalysisSettings(max_tasks=60, mode="fast")
+    with pytest.raises(SettingsError, match=r"^unknown setting 'tool_retrys'; the nearest: tool_retries"):
+        AnalysisSettings(tool_retrys=1)
+
+
+@pytest.mark.parametrize("wrong", ["many", 2.5])
+def test_what_is_expected_is_said_once(wrong: object) -> None:
+    with pytest.raises(SettingsError, match=rf"^max_tasks: input should be a valid integer, not {wrong!r}$"):
+        AnalysisSettings(max_tasks=wrong)
 
 
 def test_importing_the_room_loads_nothing_heavy() -> None:

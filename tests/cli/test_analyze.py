@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pwd
 import shutil
 import signal
 import subprocess
@@ -16,8 +17,10 @@ from terminals import COMMAND, Terminal, assert_refused, environment, ferrule
 
 from ferrule.analysis import AnalysisSettings, run_analysis
 from ferrule.analysis.recording import record_analysis
+from ferrule.analysis.recording.user_folder import find_last_recording
 from ferrule.cli.analysis_run import name_receivers
 from ferrule.cli.session_options import SessionOptions
+from ferrule.errors import SettingsError
 from ferrule.models.scripted import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +70,23 @@ def test_wrong_input_is_one_line(arguments: list[str], words: list[str], tmp_pat
     (tmp_path / "orders.csv").write_text("region,orders\nNorth,12\n")
     done = ferrule("analyze", *arguments, folder=tmp_path, XDG_DATA_HOME=str(tmp_path / "data"))
     assert_refused(done, *words)
+
+
+def test_without_a_home_the_last_recording_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_user: int) -> None:
+        raise KeyError("uid not found")
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", refuse)
+    with pytest.raises(SettingsError, match=r"^there is no folder of recordings: .*; set HOME, or name a recording$"):
+        find_last_recording()
+
+
+def test_the_help_names_no_model_that_is_refused() -> None:
+    shown = " ".join(ferrule("analyze", "-h").stdout.split())
+    assert "embedded" not in shown.partition("--base-url")[0]
+    assert "PROVIDER:MODEL" in shown
 
 
 def test_a_damaged_recording_is_refused_with_the_number_of_its_line(tmp_path: Path) -> None:

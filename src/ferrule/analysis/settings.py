@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ferrule.errors import SettingsError
 
@@ -108,6 +108,18 @@ class AnalysisSettings(BaseModel):
     news_results: Annotated[int, Field(ge=1, le=20)] = 5
     """How many articles `news_search` asks for."""
 
+    # Type checkers know the fields as parameters.
+    if not TYPE_CHECKING:
+
+        def __init__(self, **given: Any) -> None:
+            """Raise `SettingsError`, naming each wrong setting, instead of pydantic's error."""
+            try:
+                super().__init__(**given)
+            except ValidationError as error:
+                from ferrule.tools.settings_errors import describe_invalid_settings
+
+                raise SettingsError(describe_invalid_settings(error, type(self).model_fields)) from error
+
     @property
     def mode_limits(self) -> ModeLimits:
         """The limits that hold: those given, and those of the mode for the others."""
@@ -135,18 +147,6 @@ class AnalysisSettings(BaseModel):
 def extend_timeout(base: int, attempt: int) -> int:
     """The seconds of an attempt, by the seed's formula: a fifth more for each retry."""
     return (base * (5 + attempt)) // 5
-
-
-def make_settings(**given: Any) -> AnalysisSettings:
-    """Make settings. Raises `SettingsError`, naming each wrong field, instead of pydantic's error."""
-    from pydantic import ValidationError
-
-    from ferrule._util.invalid_fields import describe_invalid_fields
-
-    try:
-        return AnalysisSettings(**given)
-    except ValidationError as error:
-        raise SettingsError(f"settings of an analysis: {describe_invalid_fields(error)}") from error
 
 
 def list_settings() -> list[tuple[str, str, str]]:

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ferrule.errors import SettingsError
-from ferrule.tools.registry import find_nearest_names
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -85,8 +84,10 @@ def read_settings(
     try:
         return kind.model_validate(data)
     except ValidationError as error:
+        from ferrule.tools.settings_errors import describe_invalid_settings
+
         source = f"{config}: " if config is not None else ""
-        raise SettingsError(source + "; ".join(_describe_problems(error, kind))) from error
+        raise SettingsError(f"{source}{describe_invalid_settings(error, kind.model_fields)}") from error
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -104,16 +105,3 @@ def _parse_change(change: str) -> tuple[str, Any]:
         return name.strip(), tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return name.strip(), text.strip()
-
-
-def _describe_problems(error: ValidationError, kind: type[BaseModel]) -> list[str]:
-    problems = []
-    for one in error.errors(include_url=False):
-        place = ".".join(map(str, one["loc"]))
-        if one["type"] == "extra_forbidden":
-            near = ", ".join(find_nearest_names(place, kind.model_fields))
-            known = f"the nearest: {near}" if near else f"there are {', '.join(kind.model_fields)}"
-            problems.append(f"unknown setting {place!r}; {known}")
-        else:
-            problems.append(f"{place}: {one['msg'][0].lower()}{one['msg'][1:]}, not {one['input']!r}")
-    return problems

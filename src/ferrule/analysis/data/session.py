@@ -19,7 +19,8 @@ from ferrule.sandbox.python.sandbox import PythonSandbox
 from ferrule.sandbox.python.session import SandboxSession
 from ferrule.sandbox.tiers import Tier
 
-PACKAGES: Final = ("numpy", "pandas", "pyarrow.compute", "pyarrow.parquet", "matplotlib")
+PACKAGES: Final = ("numpy", "pandas", "pyarrow.compute", "pyarrow.parquet", "matplotlib", "friendly_traceback.core")
+"""What is loaded before any run; friendly-traceback, which explains errors, takes as long as a run to load."""
 _LOAD_SECONDS: Final = 300.0
 _FOLDER: Final = "results"
 

@@ -69,7 +69,7 @@ class FunctionRepository:
 
             # Before seconds of introspection, not after.
             await asyncio.to_thread(load_libraries)
-            path = find_cache_file(folder or find_cache_folder() / "functions")
+            path = find_cache_file(folder or _find_own_folder())
             found = await asyncio.to_thread(read_cache, path)
             return cls(*(found or await _build(path, on_progress or _ignore_progress)))
         except ImportError as error:
@@ -151,6 +151,13 @@ class FunctionRepository:
         self._sandbox = self._sandbox or make_sandbox()
         documents = await describe_callables(self._sandbox, (), (), (path,))
         return documents[0] if documents else None
+
+
+def _find_own_folder() -> Path:
+    try:
+        return find_cache_folder() / "functions"
+    except RuntimeError as error:
+        raise SettingsError(f"there is no folder for the function repository: {error}; set HOME") from error
 
 
 def expand_path(path: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule.analysis.asking import ModelChoice
 from ferrule.analysis.recording.data import describe_sources, find_changes, find_files, write_path
 from ferrule.analysis.recording.rows import VERSION, AnalysisRow, RecordedFile
-from ferrule.analysis.settings import AnalysisSettings, make_settings
+from ferrule.analysis.settings import AnalysisSettings
 from ferrule.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def choose_settings(recording: Recording, given: AnalysisSettings | None) -> Ana
     if source is None:
         return given or AnalysisSettings()
     try:
-        return make_settings(**source.header.settings)
+        return AnalysisSettings(**source.header.settings)
     except SettingsError as error:
         raise SettingsError(f"{source.path}, line 1: {error}; record the analysis again") from error
 

@@ -30,7 +30,10 @@ def make_recording_path(question: str) -> Path:
 
 def find_last_recording() -> Path:
     """The newest recording of the user. Raises `SettingsError` if there is none."""
-    folder = find_recording_folder()
+    try:
+        folder = find_recording_folder()
+    except RuntimeError as error:
+        raise SettingsError(f"there is no folder of recordings: {error}; set HOME, or name a recording") from error
     found = sorted(folder.glob(f"*{_ENDING}"), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
     if not found:
         raise SettingsError(f"no analysis is recorded in {folder} yet; name a recording")
