@@ -101,7 +101,7 @@ class _Marker:
 
     def list_tasks(self) -> Iterator[str]:
         """A line for each task that was named."""
-        for task in self._result.tasks:
+        for task in (*self._result.earlier, *self._result.tasks):
             if task.id in self._named:
                 query = escape_line(" ".join(task.task_query.split()))
                 yield f"[{escape_line(task.id)}] {escape_line(task.tool)}: {query}"
