@@ -30,6 +30,17 @@ def test_a_wide_table_is_profiled_in_blocks_of_columns(tmp_path: Path) -> None:
     assert sorted(found["samples"]) == [[str(place + row) for place in range(width)] for row in range(2)]
 
 
+def test_common_texts_are_those_of_each_column(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    rows = 3000
+    texts = {f"x{place}": [f"{place}-{row % (place + 2)}" for row in range(rows)] for place in range(60)}
+    pd.DataFrame(texts).to_parquet(path)
+    for number, column in enumerate(profile_table(str(path), 512 * MB, 1)["columns"]):
+        counts = pd.Series(texts[f"x{number}"]).value_counts()
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:10]
+        assert column["common"] == [[value, count] for value, count in ordered]
+
+
 def test_times_with_a_zone_are_profiled(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     times = pd.to_datetime(["2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"]).tz_convert("Europe/Berlin")

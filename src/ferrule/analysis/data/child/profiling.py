@@ -18,6 +18,8 @@ SAMPLED_ROWS = 100_000
 SHOWN_ROWS = 5
 COLUMNS_AT_ONCE = 50
 """Columns that a query is about: one with thousands takes much longer than many with few."""
+COUNTED_TOGETHER = 100_000
+"""Values of columns of text that one query counts; with more, each column has a query."""
 SHARE_OF_SAMPLE = 8
 """Of the memory: an eighth of it is for a sample that is made while rows are read."""
 CELL = 80
@@ -42,14 +44,15 @@ def profile_table(path: str, memory: int, seed: int) -> dict[str, Any]:
     """Profile a Parquet file."""
     connection = _connect_for_profile(memory)
     columns = _describe_columns(connection, f"read_parquet('{path}')")
-    _name_by_number(connection, f"read_parquet('{path}')", len(columns))
-    [(rows,)] = connection.execute("SELECT count(*) FROM source").fetchall()
+    [(rows,)] = connection.execute(f"SELECT count(*) FROM read_parquet('{path}')").fetchall()
     found: list[dict[str, Any]] = []
     shown: list[list[Any]] = [[] for _ in range(min(rows, SHOWN_ROWS))]
     for start in range(0, len(columns), COLUMNS_AT_ONCE):
-        block = [
-            (f"c{start + place}", kind) for place, (_, kind) in enumerate(columns[start : start + COLUMNS_AT_ONCE])
-        ]
+        part = columns[start : start + COLUMNS_AT_ONCE]
+        block = [(f"c{place}", kind) for place, (_, kind) in enumerate(part)]
+        # A view of a block: one of thousands of columns would be planned anew by each query.
+        names = [_quote_name(name) + f" AS c{place}" for place, (name, _) in enumerate(part)]
+        connection.execute(f"CREATE OR REPLACE VIEW source AS SELECT {', '.join(names)} FROM read_parquet('{path}')")
         _make_sample(connection, [name for name, _ in block], rows, seed)
         _, whole = _profile_rows(connection, block)
         sampled = _profile_sample(connection, block, rows)
@@ -107,6 +110,10 @@ def _connect_for_profile(memory: int) -> duckdb.DuckDBPyConnection:
 def _describe_columns(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
     described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
     return [(row[0], _name_type(row[1])) for row in described]
+
+
+def _quote_name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _name_by_number(connection: duckdb.DuckDBPyConnection, source: str, width: int) -> None:
@@ -263,16 +270,38 @@ def _profile_sample(
             finite = f"CASE WHEN isfinite({column}::DOUBLE) THEN {column}::DOUBLE END"
             wanted.append(f"quantile_cont({finite}, {QUANTILES})")
             readers.append((one, "quantiles"))
-        if kind == "text":
-            common = connection.execute(
-                f"SELECT {column}::VARCHAR AS v, count(*) AS n FROM sample WHERE v IS NOT NULL "
-                "GROUP BY v HAVING n > 1 ORDER BY n DESC, v LIMIT 10"
-            ).fetchall()
-            one["common"] = [[_cut(value), count] for value, count in common]
+    texts = [place for place, (_, kind) in enumerate(columns) if kind == "text"]
+    for place, common in _find_common(connection, [columns[place][0] for place in texts], rows):
+        found[texts[place]]["common"] = common
     values = connection.execute(f"SELECT {', '.join(wanted)} FROM sample").fetchone() if wanted else ()
     for (one, key), value in zip(readers, values or (), strict=True):
         one[key] = value if key == "distinct" else [_to_number(number) for number in value or ()]
     return found
+
+
+def _find_common(
+    connection: duckdb.DuckDBPyConnection, columns: list[str], rows: int
+) -> Iterator[tuple[int, list[list[Any]]]]:
+    """Yield the number of each column of text and its most common values, with how many rows have them."""
+    if not columns or min(rows, SAMPLED_ROWS) * len(columns) > COUNTED_TOGETHER:
+        for place, column in enumerate(columns):
+            found = connection.execute(
+                f"SELECT {column}::VARCHAR AS v, count(*) AS n FROM sample WHERE v IS NOT NULL "
+                "GROUP BY v HAVING n > 1 ORDER BY n DESC, v LIMIT 10"
+            )
+            yield place, [[_cut(value), count] for value, count in found.fetchall()]
+        return
+    # One query for all of them: with thousands of columns, planning takes longer than counting.
+    texts = ", ".join(f"{column}::VARCHAR" for column in columns)
+    values = f"SELECT unnest({[*range(len(columns))]}) AS place, unnest([{texts}]) AS v FROM sample"
+    common = connection.execute(
+        f"SELECT place, v, count(*) AS n FROM ({values}) WHERE v IS NOT NULL GROUP BY place, v HAVING n > 1 "
+        "QUALIFY row_number() OVER (PARTITION BY place ORDER BY n DESC, v) <= 10 ORDER BY place, n DESC, v"
+    )
+    of_column: list[list[list[Any]]] = [[] for _ in columns]
+    for place, value, count in common.fetchall():
+        of_column[place].append([_cut(value), count])
+    yield from enumerate(of_column)
 
 
 def _show_rows(connection: duckdb.DuckDBPyConnection, columns: list[tuple[str, str]]) -> list[list[Any]]:
