@@ -139,20 +139,28 @@ class ToolConversations:
     def _decline(self, scene: _Scene) -> _Exchange | None:
         """A request that no tool fits: for a tool that isn't offered, for a fact, or for a calculation."""
         rng, form = scene.rng, scene.rng.random()
-        if form < 0.6 or scene.stems & _OMNISCIENT:
+        if form < 0.2:
+            return self._decline_near_miss(scene)
+        if form < 0.65 or scene.stems & _OMNISCIENT:
             other = self._offers.draw_tool(rng)
             request = draw_request(rng, other, held_out=scene.held_out)
             words = find_stems(f"{other.template.domain} {' '.join(other.template.names)}".replace("_", " "))
             if request is None or words & scene.stems:
                 return None
             user = request.write(rng)
-        elif form < 0.88 or scene.offer.has_calculator:
+        elif form < 0.9 or scene.offer.has_calculator:
             user = self._draw_plain_turn(rng, "refusal", scene.held_out).user
         else:
             user = self._draw_plain_turn(rng, "calculator", scene.held_out).user
         if find_stems(user) & scene.stems or len(user) > _LONGEST_CALCULATION:
             return None
         return _Exchange((Turn(user, (), DECLINED),))
+
+    def _decline_near_miss(self, scene: _Scene) -> _Exchange | None:
+        """A request for what the tools are about, but not for what they do: to delete what they only find."""
+        other = self._offers.draw_near_miss(scene.rng, scene.offer)
+        request = draw_request(scene.rng, other, held_out=scene.held_out) if other is not None else None
+        return None if request is None else _Exchange((Turn(request.write(scene.rng), (), DECLINED),))
 
     def _call_two(self, scene: _Scene) -> _Exchange | None:
         """Two or three things at once: of one tool, of several, or one of the calculator."""

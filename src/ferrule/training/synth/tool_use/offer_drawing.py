@@ -16,6 +16,8 @@ _INVENTED_SHARE = 0.42
 _SAME_DOMAIN_SHARE = 0.2
 _CALCULATOR_SHARE = 0.44
 _TRIES = 12
+# The groups of patterns that change nothing.
+_READING = frozenset(("get", "list", "find", "count", "check", "history", "price", "export", "compare", "random"))
 _SHORTEST_STEM, _STEM = 4, 5
 _COMMON = frozenset(
     word[:_STEM]
@@ -105,6 +107,22 @@ class OfferDrawer:
         tools: list[OfferedTool | None] = [*found, None] if with_calculator else [*found]
         rng.shuffle(tools)
         return Offer(tuple(tools))
+
+    def draw_near_miss(self, rng: random.Random, offer: Offer) -> OfferedTool | None:
+        """A tool that isn't offered, for a noun that another one is for: one changes something, the other only reads.
+
+        None where there is none.
+        """
+        invented = [tool.template for tool in offer.foreign if tool.template.is_invented]
+        if not invented:
+            return None
+        offered = pick(rng, invented)
+        other = self._inventor.invent(rng, like=offered)
+        alike = [template for template in invented if template.domain == other.domain]
+        is_reading = other.section in _READING
+        if not alike or any((template.section in _READING) is is_reading for template in alike):
+            return None
+        return draw_offered_tool(rng, other)
 
     def _draw_template(self, rng: random.Random) -> ToolTemplate:
         if not self._templates or rng.random() < _INVENTED_SHARE:
