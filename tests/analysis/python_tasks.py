@@ -17,12 +17,12 @@ SALES = "region,amount\nnorth,10\nsouth,20\nnorth,5\neast,\n"
 MB = 1 << 20
 
 
-async def open_data_session(folder: Path) -> DataSession:
-    """A session with the table `sales`, read from a file in `folder`."""
+async def open_data_session(folder: Path, tier: str | None = None) -> DataSession:
+    """A session with the table `sales`, read from a file in `folder`; of this machine's best tier by default."""
     path = folder / "sales.csv"
     path.write_text(SALES)
     tables = await read_tables(make_sources([path]), folder / "tables", memory=256 * MB)
-    return await DataSession.open(tables, memory=512 * MB, packages=("numpy", "pandas"))
+    return await DataSession.open(tables, memory=512 * MB, packages=("numpy", "pandas"), tier=tier)
 
 
 class KnownFunctions:

@@ -450,6 +450,27 @@ async def test_tasks_run_at_the_same_time_and_share_nothing(session):
     assert len(set(model.list_stages())) == 16
 
 
+@pytest.mark.slow
+async def test_tasks_run_in_the_container_tier_where_no_process_can_be_forked(tmp_path):
+    drawn = write_code(
+        "import matplotlib.pyplot as plt\ntotal = tables['sales'].groupby('region').amount.sum()\n"
+        "total.plot.bar()\nresult = total",
+        "result.sum() == tables['sales'].amount.sum()",
+    )
+    answers = {
+        "t1/code": [FAILING, drawn],
+        "t2/code": write_code("result = float(results['t1'].max())", "result == 20"),
+    }
+    async with await open_data_session(tmp_path, tier="container") as session:
+        executor, _ = make_executor(session, answers)
+        first = await executor.run("t1", "Draw the sums.", "", {})
+        second = await executor.run("t2", "The largest?", "", {"t1": first.kept})
+    assert [attempt.failure for attempt in first.attempts] == ["runtime", None]
+    assert "Did you mean `'amount'`?" in first.attempts[0].error_context.suggested_fixes
+    assert ([check.passed for check in first.checks], len(first.figures)) == ([True], 1)
+    assert (second.error, second.value, second.checks[0].passed) == (None, 20.0, True)
+
+
 def test_hints_that_are_unfilled_templates_are_left_out():
     found = {"type": "SyntaxError", "fixes": ["You wrote `{op}` by mistake.", "Close the bracket of f'{total}'."]}
     assert describe_exception(found, "print(f'{total}'").suggested_fixes == ("Close the bracket of f'{total}'.",)

@@ -118,6 +118,7 @@ def test_ctrl_c_takes_the_tree_away_and_leaves_what_was_found(tmp_path: Path) ->
         assert "partial: the analysis was stopped" in screen.text
         assert "It is." in screen.text
         assert "▸" not in screen.text
+        assert screen.text.startswith("No answer was written: the analysis was stopped.")
         staged.release("knowledge_retriever")
 
 
@@ -154,6 +155,20 @@ def test_a_plan_is_edited_until_it_can_run_and_then_approved(tmp_path: Path) -> 
     assert "What is 12 enough?" in staged.bodies[2]["messages"][-1]["content"]
 
 
+def test_ctrl_c_at_the_question_about_the_plan_ends_the_analysis(tmp_path: Path) -> None:
+    staged = StagedServer(ANSWERS)
+    with asked(tmp_path, staged, "--plan") as screen:
+        screen.wait_for("Run this plan? [y]es, [e]dit, [n]o:")
+        screen.type(CTRL_C)
+        assert screen.wait_for_end() == 130
+        shown = screen.text
+    # What is asked for stays to be seen, and the result begins on a line of its own.
+    assert "\nThere is no answer: the analysis was stopped.\n" in shown
+    assert "t2 knowledge_retriever  What is a truck?  (needs t1)\n" in shown
+    assert "Traceback" not in shown
+    assert staged.stages == ["complexity", "candidates"]
+
+
 @pytest.mark.slow
 def test_a_plan_that_is_refused_runs_nothing(tmp_path: Path) -> None:
     staged = StagedServer(ANSWERS)
@@ -173,7 +188,8 @@ def write_data(folder: Path) -> Path:
     return folder / "s.csv"
 
 
-def test_what_leaves_the_machine_is_shown_before_anything_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("changes", [(), pytest.param(("--json",), marks=pytest.mark.slow)], ids=["text", "json"])
+def test_what_leaves_the_machine_is_shown_before_anything_does(tmp_path: Path, changes: tuple[str, ...]) -> None:
     write_data(tmp_path)
     said = tmp_path / "said"
     before: list[str] = []
@@ -182,7 +198,7 @@ def test_what_leaves_the_machine_is_shown_before_anything_does(tmp_path: Path) -
     with serve_in_thread(staged.serve) as address, said.open("wb") as errors:
         done = subprocess.run(
             [*COMMAND, "analyze", "Is it enough?", "-m", "openai:m", "--base-url", f"{make_foreign(address)}/v1",
-             "--mode", "quick", "--no-record", "--data", "s.csv", "--share", "samples"],
+             "--mode", "quick", "--no-record", "--data", "s.csv", "--share", "samples", *changes],
             cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
             env=environment({"OPENAI_API_KEY": KEY, "XDG_CONFIG_HOME": str(tmp_path)}),
         )  # fmt: skip
@@ -190,6 +206,9 @@ def test_what_leaves_the_machine_is_shown_before_anything_does(tmp_path: Path) -
     title, *lines = before[0].splitlines()
     assert title == "what leaves this machine for openai:m, besides the question and what code computes:"
     shown = "\n".join(line.removeprefix("  ") for line in lines)
+    if changes:
+        assert json.loads(done.stdout)["shared"] == shown
+        assert said.read_text() == before[0]
     sent = [json.dumps(body["messages"], ensure_ascii=False) for body in staged.bodies]
     assert "East" in shown
     assert all("East" not in one or json.dumps(shown, ensure_ascii=False)[1:-1] in one for one in sent)

@@ -118,9 +118,8 @@ class ProgressTree:
             self._running.pop(event.execution.id, None)
             self._ended[event.execution.id] = event.execution
         elif isinstance(event, events.DataShared | events.Notice):
-            self._console.print(
-                "\n".join(describe_event(event, self._receiver)), markup=False, highlight=False, soft_wrap=True
-            )
+            for line in describe_event(event, self._receiver):
+                self._console.print(line, markup=False, highlight=False, soft_wrap=True)
         self.live.update(self._draw())
 
     @contextmanager
