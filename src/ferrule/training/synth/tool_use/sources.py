@@ -1,7 +1,7 @@
 """Draws the texts of arguments: cities, names, e-mail addresses, dates, sentences, and strings of odd shapes.
 
-A tenth of all texts is held out, by a hash, as with words. A text is copied from the question to the call, so anything
-that people pass to tools occurs here: codes, paths, addresses, quoted sentences, letters that aren't ASCII.
+A tenth of all texts is held out, by a hash, as with words. Anything that people pass to tools occurs here: codes,
+paths, addresses, quoted sentences, letters that aren't ASCII.
 """
 
 import random
@@ -84,10 +84,6 @@ def draw_odd(rng: random.Random) -> str:
     if form < 0.95:
         return "".join(str(int(rng.random() * 10)) for _ in range(4 + int(rng.random() * 20)))
     return "".join(word.capitalize() for word in (draw_pseudo_word(rng), pick(rng, list_real_words(False))))
-
-
-def _from(name: str) -> Callable[[random.Random], str]:
-    return lambda rng: pick(rng, read_lists()[name])
 
 
 def _digits(rng: random.Random, count: int) -> str:
