@@ -10,12 +10,10 @@ What a task costs besides its own computation is in `analysis_python.py`.
 
 import argparse
 import asyncio
-import json
 import resource
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ import pandas as pd
 
 from ferrule.analysis.data import DataSource, read_tables
 from ferrule.sandbox.python import SandboxSession
+from shared.rows import Row, print_rows
 
 MB = 1024 * 1024
 MEMORY = 512 * MB
@@ -54,21 +53,6 @@ lines, types, _ = inspect_plain(connect({MEMORY}), path)
 assert profile_batches(pa.schema(types), read_batches(lines, types), os.path.getsize(path) / PARSED, {MEMORY}, 1)
 """,
 )
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: a figure, what it is, and the bound that it has to keep."""
-
-    what: str
-    figure: float
-    unit: str
-    bound: float
-    detail: str
-
-    @property
-    def is_kept(self) -> bool:
-        return self.figure <= self.bound
 
 
 def write_csv(path: Path, megabytes: int) -> None:
@@ -146,13 +130,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=100)
     options = parser.parse_args()
     rows = asyncio.run(measure(options.megabytes))
-    if options.json:
-        print(json.dumps([{**asdict(row), "is_kept": row.is_kept} for row in rows]))
-    else:
-        for row in rows:
-            missed = "" if row.is_kept else "MISSED"
-            print(f"{row.what:36} {row.figure:7.2f} {row.unit:18} at most {row.bound:<5g} {missed:7}{row.detail}")
-    sys.exit(not all(row.is_kept for row in rows))
+    print_rows(rows, as_json=options.json)
 
 
 if __name__ == "__main__":
