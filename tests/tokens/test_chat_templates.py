@@ -53,13 +53,13 @@ def expected(tokenizer, conversation, tools=None, prompt=False):
 @many
 def test_the_embedded_models_template_gives_our_ids_and_mask(nanochat_bytes, tmp_path_factory, conversation):
     pytest.importorskip("torch", reason=f"torch {WHY}")
-    from ferrule.training.embedded.checkpoint import CHAT_TEMPLATE, write_embedded_tokenizer
+    from ferrule.training.embedded.checkpoint import read_chat_template, write_embedded_tokenizer
 
     folder = tmp_path_factory.getbasetemp() / "embedded"
     folder.mkdir(exist_ok=True)
     ours = write_embedded_tokenizer(folder)
     theirs = transformers_tokenizer(
-        folder / "tokenizer.json", CHAT_TEMPLATE, bos_token="<|bos|>", eos_token="<|assistant_end|>"
+        folder / "tokenizer.json", read_chat_template(), bos_token="<|bos|>", eos_token="<|assistant_end|>"
     )
     if not conversation.messages or any(
         m.role == "assistant" and not (m.text or m.calls) for m in conversation.messages

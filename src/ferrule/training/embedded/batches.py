@@ -5,19 +5,18 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from ferrule.dialects.families.nanochat import Nanochat
-from ferrule.formats.nanochat import get_offered_tools, load, read_jsonl
-from ferrule.tokens.render import Trace, render
+from ferrule.formats.nanochat import load, read_jsonl
+from ferrule.tokens.render import Trace
 from ferrule.tokens.tokenizer import Tokenizer
 from ferrule.training.embedded.recipe import Recipe
-from ferrule.training.synth import CALCULATOR_ALONE, EARLY, draw_examples, to_json
+from ferrule.training.embedded.rendering import render_conversation
+from ferrule.training.synth import EARLY, FULL, draw_examples, to_json
 
 IGNORED = -100
 _STRIDE = 16
@@ -60,20 +59,14 @@ class Batches:
         if self._file is not None:
             while True:
                 yield rng.choice(self._file)
-        dialect = Nanochat()
-        # This dialect can't offer foreign tools.
-        mix = replace(EARLY, tools=0.0) if single_turn else CALCULATOR_ALONE
-        for example in draw_examples(rng.getrandbits(62), sys.maxsize, mix=mix):
-            trace = render(load(to_json(example)), dialect, self._tokenizer)
+        for example in draw_examples(rng.getrandbits(62), sys.maxsize, mix=EARLY if single_turn else FULL):
+            trace = render_conversation(load(to_json(example)), self._tokenizer)
             if len(trace) <= self._recipe.longest:
                 yield trace
 
 
 def _load_file(path: Path, tokenizer: Tokenizer, longest: int) -> list[Trace]:
-    dialect = Nanochat()
-    # This dialect can't offer foreign tools: what has some is left out, as it is from what is drawn.
-    read = (conversation for conversation in read_jsonl(path) if get_offered_tools(conversation) is None)
-    traces = (render(conversation, dialect, tokenizer) for conversation in read)
+    traces = (render_conversation(conversation, tokenizer) for conversation in read_jsonl(path))
     return [trace for trace in traces if len(trace) <= longest]
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,41 +20,16 @@ import torch
 from torch import Tensor
 
 from ferrule.dialects.families.nanochat import ASSISTANT_END, BOS, CONTROL_TOKENS
+from ferrule.dialects.families.nanochat_tools import TOOLS_END, TOOLS_START
 from ferrule.errors import SettingsError
 from ferrule.tokens.tokenizer import ByteTokenizer, make_byte_tokenizer_json
 from ferrule.training.embedded.network import Network
 
-# The vocabulary is 256 bytes and 16 control tokens, seven of which are unused: a model trained further from these
+_CHAT_TEMPLATE = "chat_template.jinja"
+_USED = (*CONTROL_TOKENS, TOOLS_START, TOOLS_END)
+# The vocabulary is 256 bytes and 16 control tokens, five of which are unused: a model trained further from these
 # weights can use them without a new embedding.
-CONTROL = CONTROL_TOKENS + tuple(f"<|reserved_{n}|>" for n in range(16 - len(CONTROL_TOKENS)))
-
-CHAT_TEMPLATE = """\
-{{- bos_token -}}
-{%- set ns = namespace(open=false, system='') -%}
-{%- for message in messages -%}
-{%- if message.role == 'system' -%}
-{%- set ns.system = ns.system + message.content + '\\n\\n' -%}
-{%- elif message.role == 'user' -%}
-{%- if ns.open -%}<|assistant_end|>{%- set ns.open = false -%}{%- endif -%}
-{{- '<|user_start|>' + ns.system + message.content + '<|user_end|>' -}}
-{%- set ns.system = '' -%}
-{%- elif message.role == 'assistant' -%}
-{%- if not ns.open -%}<|assistant_start|>{%- set ns.open = true -%}{%- endif -%}
-{%- if message.content -%}{%- generation -%}{{- message.content -}}{%- endgeneration -%}{%- endif -%}
-{%- if message.tool_calls -%}
-{%- for call in message.tool_calls -%}
-{%- set arguments = call.function.arguments -%}
-{%- generation -%}{{- '<|python_start|>' + arguments.expression + '<|python_end|>' -}}{%- endgeneration -%}
-{%- endfor -%}
-{%- else -%}
-{%- generation -%}<|assistant_end|>{%- endgeneration -%}{%- set ns.open = false -%}
-{%- endif -%}
-{%- elif message.role == 'tool' -%}
-{{- '<|output_start|>' + message.content + '<|output_end|>' -}}
-{%- endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt and not ns.open -%}<|assistant_start|>{%- endif -%}
-"""
+CONTROL = (*_USED, *(f"<|reserved_{n}|>" for n in range(16 - len(_USED))))
 
 
 def write_embedded_tokenizer(folder: Path) -> ByteTokenizer:
@@ -74,13 +50,18 @@ def export(network: Network, folder: Path) -> None:
         {**network.shape.make_config(), "bos_token_id": 256, "eos_token_id": _get_id(ASSISTANT_END)},
     )
     _write_json(folder / "tokenizer_config.json", _make_tokenizer_config(network.shape.max_position_embeddings))
-    (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
+    (folder / _CHAT_TEMPLATE).write_text(read_chat_template(), encoding="utf-8")
     weights = {
         name: tensor.detach().to("cpu", torch.float16).contiguous() for name, tensor in network.state_dict().items()
     }
     partial = folder / "model.safetensors.partial"
     save_file(weights, partial, metadata={"format": "pt"})
     partial.replace(folder / "model.safetensors")
+
+
+def read_chat_template() -> str:
+    """The chat template of an exported model, in Jinja."""
+    return (files("ferrule.training.embedded") / _CHAT_TEMPLATE).read_text("utf-8")
 
 
 def _get_id(name: str) -> int:
