@@ -80,6 +80,8 @@ def tables(shapes: list[Path], tmp_path_factory: pytest.TempPathFactory) -> dict
         (folder / name).write_bytes(content)
     (folder / "mixed.csv").write_bytes("name,n\nMüller,1\n".encode() + "Müller,2\n".encode("cp1252"))
     (folder / "late.csv").write_text("n\n" + "1\n" * 30_000 + "n/a\n" + "twelve\n")
+    (folder / "fraction.csv").write_text("n,t\n" + "1,x\n" * 30_000 + "2.5,y\n")
+    (folder / "fractions.jsonl").write_text('{"n": 1}\n' * 30_000 + '{"n": 2.5}\n')
     write_workbook(folder / "plan 2024.xlsx")
     write_database(folder / "shop.db")
     named = {"columns.json": "lists", "shop.db": "s"}
@@ -139,6 +141,12 @@ def test_each_sheet_and_database_table_is_a_table(tables: dict[str, Table]) -> N
 def test_a_type_that_changes_late_in_the_file_is_found(tables: dict[str, Table]) -> None:
     [column] = tables["late"].columns
     assert (column.type, column.missing, column.distinct) == ("text", 1, 2)
+
+
+@pytest.mark.parametrize("name", ["fraction", "fractions"])
+def test_a_fraction_late_in_the_file_is_not_rounded(tables: dict[str, Table], name: str) -> None:
+    column = tables[name].columns[0]
+    assert (column.type, column.maximum) == ("number", 2.5)
 
 
 @pytest.mark.parametrize("name", UNUSUAL)

@@ -307,14 +307,10 @@ class _Reader:
     async def _convert_json(
         self, session: SandboxSession, source: DataSource, data: str, kind: str, notes: tuple[str, ...]
     ) -> _Part:
-        """Convert JSON: with types by the first rows, and if these don't fit, by all rows."""
-        query = f"make_json_query({data!r}, {kind!r}, {self._memory}, "
+        """Convert JSON."""
+        query = f"make_json_query({data!r}, {kind!r}, {self._memory})"
         try:
-            return await self._copy_query(session, source, kind, f"{query}False)", notes)
-        except _ChildError:
-            pass
-        try:
-            return await self._copy_query(session, source, kind, f"{query}True)", notes)
+            return await self._copy_query(session, source, kind, query, notes)
         except _ChildError:
             await _call(session, source, f"explain_json({data!r}, {kind!r})")
             raise

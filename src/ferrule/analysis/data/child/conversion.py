@@ -188,14 +188,11 @@ def make_parquet_query(path: str) -> tuple[str, list[str]]:
     return f"SELECT * FROM read_parquet({quote(path)})", renamed + notes
 
 
-def make_json_query(path: str, kind: str, memory: int, whole: bool) -> tuple[str, list[str]]:
-    """Return the query of a file of JSON or JSON lines, and notes; an object of lists is a table too.
-
-    `whole`: types are found by all rows.
-    """
+def make_json_query(path: str, kind: str, memory: int) -> tuple[str, list[str]]:
+    """Return the query of a file of JSON or JSON lines, and notes; an object of lists is a table too."""
     shape = "newline_delimited" if kind == "jsonl" else "auto"
-    sample = -1 if whole else 20480
-    source = f"read_json({quote(path)}, format='{shape}', sample_size={sample})"
+    # Types by all rows: by the first ones, whole numbers would round a fraction that comes later.
+    source = f"read_json({quote(path)}, format='{shape}', sample_size=-1)"
     lists = find_lists(connect(memory), source) if kind == "json" else []
     if len(lists) == 1 and "STRUCT" in lists[0][1]:
         return f"SELECT unnest({lists[0][0]}, max_depth := 2) FROM {source}", []
