@@ -116,6 +116,16 @@ CASES: dict[str, tuple[str, dict[str, str], list[str]]] = {
         {"city": "text", "people": "integer"},
         ['the last row may be a total of the others (last line: "Total")', "'people': 1 value written - is missing"],
     ),
+    "halves.csv": (
+        "region,2023,,2024,\n,H1,H2,H1,H2\nN,1,2,3,4\nS,5,6,7,8\n",
+        {"region": "text", **dict.fromkeys(("2023 H1", "2023 H2", "2024 H1", "2024 H2"), "integer")},
+        ["the 2 lines of the header are joined, as in '2023 H1'"],
+    ),
+    "flags.csv": (
+        "ok,n\ntrue,1\nfalse,2\nmaybe,3\ntrue,4\ntrue,5\n",
+        {"ok": "text", "n": "integer"},
+        ["'ok' is text: 1 of 5 values is not true or false (line 4: \"maybe\")"],
+    ),
     "excel.csv": (
         "sep=;\na;b\n1;2\n3;4\n",
         {"a": "integer", "b": "integer"},

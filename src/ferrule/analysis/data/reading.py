@@ -39,6 +39,7 @@ _MODULES: Final = (
     "json_errors",
     "forms",
     "csv_types",
+    "csv_header",
     "csv_lines",
     "profiling",
     "plain_csv",

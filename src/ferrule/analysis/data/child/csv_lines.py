@@ -18,6 +18,7 @@ from typing import Any
 
 import duckdb
 
+from ferrule.analysis.data.child.csv_header import count_filled, has_second_header, join_header, looks_like_header
 from ferrule.analysis.data.child.csv_types import TypeFinder, list_texts
 from ferrule.analysis.data.child.forms import quote_text
 from ferrule.analysis.data.child.wording import describe_renamed, describe_total, make_unique
@@ -29,6 +30,8 @@ SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "vertical bars", " ": "space
 NO_DELIMITER = "\x1f"
 """For a file of one column: what no text has."""
 LINES_SHOWN = 3
+HEAD_LINES = 100
+"""Lines among which the header is looked for."""
 TAIL = 1 << 16
 """Bytes in which the last line is looked for."""
 LINE = 32 << 20
@@ -134,9 +137,12 @@ def inspect_regular(connection: duckdb.DuckDBPyConnection, path: str) -> Lines:
         raise IrregularLines
     lines = Lines(path, delimiter, '"' if quote in {"", "(empty)"} else quote)
     try:
-        line, first = next(read_lines(path, delimiter, lines.quote), (0, []))
+        head = list(islice(read_lines(path, delimiter, lines.quote), HEAD_LINES))
     except csv.Error:
         raise IrregularLines from None
+    line, first = head[0] if head else (0, [])
+    if has_second_header([cells for _, cells in head]):
+        raise IrregularLines
     if len(first) != len(columns) or re.match("sep=", first[0], re.IGNORECASE):  # what Excel writes above the header
         raise IrregularLines
     lines.width, lines.has_header = len(first), bool(has_header)
@@ -223,37 +229,33 @@ def _scan(lines: Lines) -> None:
     shapes: dict[tuple[int, int], list[int]] = {}
     """Of the other lines, by the number of cells and of those up to the last filled one: how many, and the first."""
     for line, cells in read_lines(lines.path, lines.delimiter, lines.quote):
-        if len(head) < 100:
+        if len(head) < HEAD_LINES:
             head.append((line, cells))
         else:
-            shapes.setdefault((len(cells), _count_filled(cells)), [0, line])[0] += 1
-    widths = Counter(_count_filled(cells) for _, cells in head)
+            shapes.setdefault((len(cells), count_filled(cells)), [0, line])[0] += 1
+    widths = Counter(count_filled(cells) for _, cells in head)
     for (_, width), (count, _) in shapes.items():
         widths[width] += count
     usual = max(widths, key=lambda width: (widths[width], width))
     title = 0
-    while usual > 1 and title < len(head) - 1 and _count_filled(head[title][1]) <= 1:
+    while usual > 1 and title < len(head) - 1 and count_filled(head[title][1]) <= 1:
         title += 1
     for _, cells in head[:title]:
-        widths[_count_filled(cells)] -= 1
+        widths[count_filled(cells)] -= 1
     first_line, first = head[title]
-    lines.has_header = looks_like_header(first, [cells for _, cells in head[title + 1 :]])
+    rows = [cells for _, cells in head[title:]]
+    is_joined = has_second_header(rows)
+    if is_joined:
+        first_line, first = head[title + 1][0], join_header(rows[0], rows[1], lines.notes)
+    lines.has_header = is_joined or looks_like_header(first, rows[1:])
     lines.header = first if lines.has_header else []
     lines.first_line = first_line + 1 if lines.has_header else first_line
     lines.width = max([len(lines.header), *(width for width, count in widths.items() if count)])
     if title:
         lines.notes.append(_describe_title(head[:title]))
-    data = [(len(cells), _count_filled(cells), 1, line) for line, cells in head if line >= lines.first_line]
+    data = [(len(cells), count_filled(cells), 1, line) for line, cells in head if line >= lines.first_line]
     data += [(cells, filled, count, line) for (cells, filled), (count, line) in shapes.items()]
     _note_lengths(lines, len(first) if lines.has_header else usual, data)
-
-
-def _count_filled(cells: Sequence[str]) -> int:
-    """Count cells without the empty ones at the end."""
-    for width in range(len(cells), 0, -1):
-        if cells[width - 1].strip():
-            return width
-    return 0
 
 
 def _describe_title(head: Sequence[tuple[int, list[str]]]) -> str:
@@ -285,19 +287,6 @@ def _note_lengths(lines: Lines, width: int, data: Sequence[tuple[int, int, int, 
                 rest = f"what is beyond is in column{width}"
                 rest += f" to column{lines.width - 1}" if lines.width > width + 1 else ""
             lines.notes.append(f"{what} {kind} cells than {than}, which has {width} ({place}): {rest}")
-
-
-NUMERIC = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*%?")
-
-
-def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Is a line the names of columns? Yes if it has text where the others have numbers, or nothing but text."""
-    texts = [place for place, cell in enumerate(first) if cell.strip() and not NUMERIC.fullmatch(cell.strip())]
-    for place in texts:
-        below = [cell for row in rows if place < len(row) and (cell := row[place].strip())]
-        if below and sum(NUMERIC.fullmatch(cell) is not None for cell in below) >= 0.8 * len(below):
-            return True
-    return bool(texts) and len(texts) == _count_filled(first)
 
 
 def name_columns(lines: Lines) -> tuple[list[str], list[str]]:

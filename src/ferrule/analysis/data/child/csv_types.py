@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 
 from ferrule.analysis.data.child.forms import (
+    MOST,
     Form,
     find_date_forms,
     find_decimal,
@@ -190,6 +191,8 @@ class TypeFinder:
             return []
         if forms := find_date_forms(values):
             return forms
+        if is_boolean(values):
+            return [Form("true or false", "lower({0}) IN ('true', 'false')", "CAST({0} AS BOOLEAN)")]
         number = find_number_form(values, decimal)
         return [number] if number else []
 
@@ -343,6 +346,11 @@ class TypeFinder:
 def is_code(sample: Sequence[str]) -> bool:
     """Are the values of a column codes of two letters, such as those of countries?"""
     return len(set(sample)) >= 3 and all(CODE.fullmatch(value) for value in sample)
+
+
+def is_boolean(sample: Sequence[str]) -> bool:
+    """Are most of the values true or false?"""
+    return sum(value.lower() in {"true", "false"} for value in sample) >= MOST * len(sample)
 
 
 def quote_name(name: str) -> str:
