@@ -13,6 +13,7 @@ from ferrule.analysis import AnalysisSettings, run_analysis, stream_analysis
 from ferrule.analysis.events import TaskFinished
 from ferrule.analysis.recording import record_analysis, replay_analysis
 from ferrule.errors import ProviderError
+from ferrule.models.prices import configure_prices
 
 REASONED = {"conclusion": "Yes.", "steps": [{"statement": "12 is more than 10."}], "confidence": 0.9}
 PLAN = {
@@ -55,6 +56,24 @@ async def test_it_ends_as_it_did(name: str, tmp_path: Path) -> None:
         settings=AnalysisSettings(mode="quick", **changes),
         recording=record_analysis(tmp_path / "a.jsonl"),
     )
+    recording = replay_analysis(tmp_path / "a.jsonl", record=tmp_path / "b.jsonl")
+    assert await run_analysis("", recording=recording) == made
+    assert recording.changes == []
+    assert await run_analysis("", recording=replay_analysis(tmp_path / "b.jsonl")) == made
+
+
+async def test_a_limit_of_cost_ends_it_again_where_no_price_is_known(tmp_path: Path) -> None:
+    configure_prices({"staged": {"input": 1000.0, "output": 1000.0}})
+    try:
+        made = await run_analysis(
+            "Is it so?",
+            model=StagedModel(ANSWERS),
+            settings=AnalysisSettings(mode="quick", max_cost=0.5, concurrency=1),
+            recording=record_analysis(tmp_path / "a.jsonl"),
+        )
+    finally:
+        configure_prices(None)
+    assert made.stopped == "the limit of $0.5 was reached; $0.22 of it is kept for the answer"
     recording = replay_analysis(tmp_path / "a.jsonl", record=tmp_path / "b.jsonl")
     assert await run_analysis("", recording=recording) == made
     assert recording.changes == []

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from ferrule.analysis.asking import Asker, ModelChoice, ToolOptions
 from ferrule.analysis.events import AnalysisEvent, Notice
-from ferrule.analysis.limits import AnalysisLimits
+from ferrule.analysis.limits import AnalysisLimits, list_free_models
 from ferrule.analysis.plan import Plan
 from ferrule.analysis.planning.answers import write_account
 from ferrule.analysis.recording import Recording, replay_analysis
@@ -191,10 +191,12 @@ async def _open(
     recording.check()
     settings = choose_settings(recording, options.get("settings"))
     mode = settings.mode_limits
-    limits = AnalysisLimits(mode.calls, settings.max_cost, settings.max_seconds)
+    prices = recording.source.header.prices if recording.source else {}
+    limits = AnalysisLimits(mode.calls, settings.max_cost, settings.max_seconds, prices=prices)
     models = replay_models(recording) if recording.source else record_models(recording, open_models(options, settings))
     exits.push_async_callback(models.aclose)
-    free = limits.check_prices(models.names)
+    if recording.source is None:
+        limits.check_prices(models.names)
     tools = ToolOptions(options.get("policy"), options.get("approver"), options.get("journal"))
     folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="ferrule-analysis-")))
     continues = options.get("continues") or await _replay_earlier(recording)
@@ -210,6 +212,7 @@ async def _open(
         continues=continues,
         recording=recording,
     )
+    free = list_free_models(models.names, prices) if settings.max_cost is not None else ()
     if free:
         changed = [*changed, f"max_cost limits nothing of what {', '.join(free)} is asked: it costs nothing"]
     for sentence in changed:

@@ -217,7 +217,7 @@ class _RequestCounter(Hooks):
         # The difference leaves out what was written to a cache, so the first request is counted as it is.
         new = run.usage if self._of_this_run is NO_USAGE else run.usage - self._of_this_run
         # Recorded answers of an unknown model have no tokens, and cost nothing.
-        cost = 0.0 if run.usage == NO_USAGE else run.cost
+        cost = 0.0 if run.usage == NO_USAGE else run.compute_cost(self._limits.prices)
         spent = None if cost is None else cost - (self._cost_of_this_run or 0.0)
         self._of_this_run, self._cost_of_this_run = run.usage, cost
         self.usage = self.usage + new

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ferrule._util.pluralize import pluralize
 from ferrule.errors import FerruleError, SettingsError, choose_advice
@@ -27,6 +28,12 @@ class LimitReached(FerruleError):  # noqa: N818 - a state
 def _describe_limit(calls: int, kept: int) -> str:
     keeps = f"; the last {kept} are kept for the answer" if kept else ""
     return f"the limit of {pluralize(calls, 'request')} to models was reached{keeps}"
+
+
+def list_free_models(models: Iterable[str], prices: Mapping[str, Any]) -> list[str]:
+    """Those of the models that cost nothing, so that a limit on the cost limits nothing of them."""
+    found = {name: find_price(name, prices) for name in models}
+    return [name for name, price in found.items() if price is not None and price.is_free]
 
 
 def _advise(model: str) -> str:
@@ -65,6 +72,8 @@ class AnalysisLimits:
     cost: float | None = None
     seconds: float | None = None
     clock: Callable[[], float] = time.monotonic
+    prices: Mapping[str, Any] = field(default_factory=dict)
+    """Recorded prices, which count before those of now."""
     _started: float = field(init=False)
     _total: Spending = Spending()
     _dearest: float = 0.0
@@ -73,18 +82,11 @@ class AnalysisLimits:
     def __post_init__(self) -> None:
         self._started = self.clock()
 
-    def check_prices(self, models: Iterable[str]) -> list[str]:
-        """Raise `SettingsError` if the cost is limited and the price of one of the models isn't known.
-
-        Returns those that cost nothing, so that a limit on the cost says nothing about them.
-        """
-        if self.cost is None:
-            return []
-        prices = {name: find_price(name) for name in models}
-        for name, price in prices.items():
-            if price is None:
+    def check_prices(self, models: Iterable[str]) -> None:
+        """Raise `SettingsError` if the cost is limited and the price of one of the models isn't known."""
+        for name in models:
+            if self.cost is not None and find_price(name, self.prices) is None:
                 raise SettingsError(f"max_cost can't be kept: the price of {name} isn't known; {_advise(name)}")
-        return [name for name, price in prices.items() if price is not None and price.is_free]
 
     def count_request(self, task: str, stage: str) -> None:
         """Count one more request. Raises `LimitReached` if it isn't allowed."""

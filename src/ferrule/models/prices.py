@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -74,6 +74,12 @@ class Price:
         """Whether tokens cost nothing."""
         rates = (self.rates, self.long_rates or self.rates)
         return all(one.input == one.output == one.cache_write == one.audio_input == 0 for one in rates)
+
+    def describe(self) -> dict[str, Any]:
+        """The rates as the fields of a table of prices, which `read_prices` reads."""
+        if self.long_rates is None:
+            return asdict(self.rates)
+        return asdict(self.rates) | {"long": asdict(self.long_rates) | {"above": self.long_above}}
 
     def compute_cost(self, *usages: Usage) -> float:
         """The cost of requests, in US dollars. Each is one request: what is long depends on the request."""

@@ -12,6 +12,7 @@ from ferrule.analysis.recording.data import describe_sources, find_changes, find
 from ferrule.analysis.recording.rows import VERSION, AnalysisRow, RecordedFile
 from ferrule.analysis.settings import AnalysisSettings
 from ferrule.errors import SettingsError
+from ferrule.models.prices import find_price
 
 if TYPE_CHECKING:
     from ferrule.analysis.data.table import Table
@@ -92,12 +93,22 @@ def begin_recording(
                 model=models.default.name,
                 models={name: model.name for name, model in models.others.items()},
                 settings=describe_settings(settings),
+                prices=_describe_prices(recording, settings, models),
                 data=files,
             )
         )
         for model in (models.default, *models.others.values()):
             recording.add_model(model)
     return [] if base is None else find_changes(base.header.data, files)
+
+
+def _describe_prices(recording: Recording, settings: AnalysisSettings, models: ModelChoice) -> dict[str, Any]:
+    if recording.source is not None:
+        return recording.source.header.prices
+    if settings.max_cost is None:
+        return {}
+    prices = {name: find_price(name) for name in models.names}
+    return {name: price.describe() for name, price in prices.items() if price is not None}
 
 
 def _describe_files(recording: Recording, data: Mapping[str, Path | str] | Sequence[Path | str]) -> list[RecordedFile]:

@@ -57,6 +57,8 @@ class AnalysisRow(Row):
     """Other models by tool or stage."""
     settings: dict[str, Any] = {}
     """The settings that differ from the defaults."""
+    prices: dict[str, Any] = {}
+    """What the models cost, where the cost was limited: it ends where it ended, whatever they cost now."""
     data: list[RecordedFile] = []
     """The files that were given."""
     packages: dict[str, str] = {}
