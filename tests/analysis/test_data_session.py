@@ -86,6 +86,11 @@ async def test_a_large_table_is_a_lazy_relation(tmp_path: Path) -> None:
         run = await session.run(code, timeout=30)
         assert run.error is None, run.error
         assert run.value.rows == (("N", 62_499_750_000), ("S", 62_500_000_000))
+        code = (
+            "tables['sales']; import duckdb; duckdb.sql(\"SELECT current_setting('enable_progress_bar')\").fetchall()"
+        )
+        run = await session.run(code, timeout=30)
+        assert run.value == [(False,)]
 
 
 async def test_without_forks_each_run_reads_what_it_uses(tables: list[Table]) -> None:

@@ -37,6 +37,8 @@ class Tables(Mapping[str, Any]):
 
         for setting, value in self._settings.items():
             duckdb.execute(f"SET {setting} = '{value}'")
+        # Without a main file, duckdb takes the sandbox for a person, and prints bars with durations into the result.
+        duckdb.execute("SET enable_progress_bar = false")
         return duckdb.read_parquet(path)
 
     def __iter__(self) -> Iterator[str]:

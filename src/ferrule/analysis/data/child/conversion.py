@@ -123,7 +123,9 @@ def connect(memory: int, **settings: Any) -> duckdb.DuckDBPyConnection:
     """A database in memory, which loads nothing and opens no other files."""
     config: dict[str, Any] = {"threads": 2, "memory_limit": f"{int(memory * 0.6) >> 20}MiB", "temp_directory": ""}
     config |= {"autoinstall_known_extensions": False, "autoload_known_extensions": False, **settings}
-    return duckdb.connect(config=config)
+    connection = duckdb.connect(config=config)
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def copy_bytes(chunks: Iterable[bytes], limit: int) -> PieceStream:

@@ -104,7 +104,9 @@ def profile_batches(schema: Any, batches: Iterator[Any], parts: float, memory: i
 def _connect_for_profile(memory: int) -> duckdb.DuckDBPyConnection:
     # One thread: with more, means and deviations would differ in their last digits from one reading to the next.
     config: dict[str, Any] = {"threads": 1, "memory_limit": f"{memory // 2 >> 20}MiB", "temp_directory": ""}
-    return duckdb.connect(config={**config, "autoinstall_known_extensions": False})
+    connection = duckdb.connect(config={**config, "autoinstall_known_extensions": False})
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def _describe_columns(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
