@@ -121,7 +121,9 @@ def shorten(message: str) -> str:
 
 def connect(memory: int, **settings: Any) -> duckdb.DuckDBPyConnection:
     """A database in memory, which loads nothing and opens no other files."""
-    config: dict[str, Any] = {"threads": 2, "memory_limit": f"{int(memory * 0.6) >> 20}MiB", "temp_directory": ""}
+    # Each thread has buffers of its own, and the allocator an arena for each.
+    threads = 2 if memory >= 512 << 20 else 1
+    config: dict[str, Any] = {"threads": threads, "memory_limit": f"{int(memory * 0.6) >> 20}MiB", "temp_directory": ""}
     config |= {"autoinstall_known_extensions": False, "autoload_known_extensions": False, **settings}
     connection = duckdb.connect(config=config)
     connection.execute("SET enable_progress_bar = false")
