@@ -14,9 +14,10 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, Unpack, overload
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 
+from ferrule._util.async_closing import AsyncClosing
 from ferrule.agent.options import USE_TOOLS, Map, RunLimits, RunOptions, Step, Then, UseTools
 from ferrule.conversation import Conversation, Message, ToolCall, system, user
 from ferrule.errors import ConversationError, SettingsError
@@ -58,7 +59,7 @@ def _get_default_settings() -> ModelSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline(Generic[OutputT]):
+class Pipeline(AsyncClosing, Generic[OutputT]):
     """A model, a conversation and tools. It is immutable: each method returns a new one."""
 
     model: Model
@@ -363,14 +364,6 @@ class Pipeline(Generic[OutputT]):
     async def aclose(self) -> None:
         """Close the model."""
         await self.model.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 def _add_to(conversation: Conversation, message: str | Message | Conversation) -> Conversation:

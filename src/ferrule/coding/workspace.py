@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
+from ferrule._util.async_closing import AsyncClosing
 from ferrule.builtin_tools.shell_jobs import ShellJobs
 from ferrule.coding.files.records import FileRecords
 from ferrule.sandbox.file_access import FileAccess
@@ -35,7 +35,7 @@ class TurnCheckpoints(Protocol):
         """What the user undid since the model was last told. Called in a thread."""
 
 
-class Workspace:
+class Workspace(AsyncClosing):
     """A folder, and others added to it, with everything that the tools of one agent share."""
 
     def __init__(
@@ -117,11 +117,3 @@ class Workspace:
         await self.jobs.aclose()
         if self._closes_sandbox and self._sandbox is not None:
             await self._sandbox.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()

@@ -11,11 +11,11 @@ import math
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from ferrule._util.async_closing import AsyncClosing
 from ferrule.conversation import ImageInput
 from ferrule.engines.config import DecoderConfig, read_config
 from ferrule.engines.decoder import TransformerDecoder
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ferrule.dialects.grammar import Grammar
 
 
-class NumpyEngine:
+class NumpyEngine(AsyncClosing):
     """An `Engine` over a config and its tensors, by Hugging Face's names.
 
     `max_batch` conversations are computed at once, more wait; `prefix_bytes` limits what is kept between turns.
@@ -113,14 +113,6 @@ class NumpyEngine:
         thread = self._scheduler.close()
         if thread is not None:
             await asyncio.to_thread(thread.join)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def _check_prompt(self, ids: Sequence[int]) -> Ids:
         prompt = np.asarray(ids)

@@ -10,13 +10,13 @@ import hashlib
 import logging
 import os
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
+from ferrule._util.async_closing import AsyncClosing
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation, Message
 from ferrule.errors import ModelError, StreamBroken, choose_advice
@@ -97,7 +97,7 @@ class AnswerReader(Protocol):
         ...
 
 
-class HostedModel(ABC):
+class HostedModel(AsyncClosing):
     """A model behind a provider's HTTP API. Raises `ModelError` for a missing key, address or package."""
 
     capabilities: Capabilities
@@ -360,14 +360,6 @@ class HostedModel(ABC):
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         await self._client.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 class AttemptError(Exception):

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import Self
 
+from ferrule._util.async_closing import AsyncClosing
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation, Message, SampledTokens, StopReason
 from ferrule.dialects.protocol import Dialect, Reader
@@ -32,7 +31,7 @@ from ferrule.tokens.tokenizer import Detokenizer, Tokenizer
 from ferrule.toolspec import ToolSpec
 
 
-class LocalModel:
+class LocalModel(AsyncClosing):
     """Writes messages by sampling token ids."""
 
     def __init__(
@@ -146,14 +145,6 @@ class LocalModel:
     async def aclose(self) -> None:
         """Close the engine."""
         await self.engine.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 @dataclass(slots=True)

@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Any, Final, Self
 
+from ferrule._util.async_closing import AsyncClosing
 from ferrule.analysis.data.reading import load_child_code
 from ferrule.analysis.data.table import Table
 from ferrule.analysis.data.task_value import TaskValue
@@ -25,7 +25,7 @@ _LOAD_SECONDS: Final = 300.0
 _FOLDER: Final = "results"
 
 
-class DataSession:
+class DataSession(AsyncClosing):
     """Runs the code of tasks with `tables` and `results` bound. Made by `open`, and an async context manager.
 
     Each run is a process of its own, forked from one in which the tables are loaded: it sees nothing of other runs. In
@@ -82,14 +82,6 @@ class DataSession:
         if self._base is not None:
             await self._base.aclose()
         await self._sandbox.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     @property
     def tables(self) -> tuple[Table, ...]:

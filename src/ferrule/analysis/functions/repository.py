@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from ferrule._util.async_closing import AsyncClosing
 from ferrule._util.user_folders import find_cache_folder
 from ferrule.analysis.functions.curated import CuratedFunction, load_curated_functions
 from ferrule.analysis.functions.document import FunctionDoc
@@ -41,7 +41,7 @@ _SHORT_NAMES: Final = {
 """What people, and models, call packages for short."""
 
 
-class FunctionRepository:
+class FunctionRepository(AsyncClosing):
     """What model-written code can call: curated functions first, then what introspection finds.
 
     It is opened by `open`; `aclose` (or `async with`) ends the sandbox that `look_up` may have started.
@@ -136,14 +136,6 @@ class FunctionRepository:
         if self._sandbox is not None:
             await self._sandbox.aclose()
             self._sandbox = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def _introspect(self, path: str) -> FunctionDoc | None:
         from ferrule.analysis.functions.introspection import describe_callables, make_sandbox

@@ -6,9 +6,9 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from ferrule._util.async_closing import AsyncClosing
 from ferrule._util.background import run_synchronously, submit_to_background
 from ferrule.sandbox.checks import CheckProfile
 from ferrule.sandbox.python.parent.execute import run_with_checks
@@ -25,7 +25,7 @@ class Checkpoint:
     number: int
 
 
-class SandboxSession:
+class SandboxSession(AsyncClosing):
     """Runs that share their variables and folder, contained like any run. Created by `PythonSandbox.session`.
 
     Full tier: after a run that is ended (a timeout, too much output, a crash) the session is as it was before that
@@ -87,14 +87,6 @@ class SandboxSession:
     async def aclose(self) -> None:
         """End the session's process. Its forks continue. Can be called again."""
         await run_on_background_loop(self._process.aclose())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 def _close_forgotten(process: SessionProcess) -> None:
