@@ -1,10 +1,11 @@
 """Template files: what is read from them, what is refused, and which requests a line could have written."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
-from ferrule.training.synth import GrammarError, load_shipped_grammar, parse_grammar
+from ferrule.training.synth import GrammarError, Mix, load_shipped_grammar, parse_grammar
 from ferrule.training.synth.collisions import find_collisions
 from ferrule.training.synth.conditions import ConditionError, parse_condition
 from ferrule.training.synth.grammar import Slot, expand, find_slots
@@ -168,3 +169,71 @@ reply: no
 
 def test_the_templates_of_the_package_have_no_mistakes() -> None:
     assert len(load_shipped_grammar().sections) > 20
+
+
+NEW_HEADERS = """
+== compare
+kind: compare
+call: {a} - {b}
+reply: {a} is bigger, by {r}.
+below: {b} is bigger, by {r:size}.
+equal: {a} and {b} are equal.
+a: int 1..3
+b: int 1..3
+---
+{a} or {b}
+== average
+kind: average
+call: ({list}) / {list:count}
+second: {list:product}
+reply: The average of {list} is {r}, {list:product} is {r2}.
+list: int 2..9
+---
+mean, product: {list}
+== name
+kind: letter
+call: "{name}"[{nth} - 1]
+reply: The {nth:th} letter of "{name}" is "{r}".
+opening: I'm {name}
+opened: Hello!
+---
+the {nth} letter of my name
+"""
+
+
+def test_the_sign_of_a_result_decides_the_reply() -> None:
+    compared = parse_grammar({"t.txt": NEW_HEADERS}).draw_examples(
+        1, 60, mix=Mix(kinds={"compare": 1}, several_turns=0)
+    )
+    replies = {str(turn.output): turn.reply for example in compared for turn in example.turns}
+    assert replies["2"] == "3 is bigger, by 2."
+    assert replies["-2"] == "3 is bigger, by 2."
+    assert replies["0"].endswith(" are equal.")
+
+
+def test_a_list_is_summed_counted_and_multiplied() -> None:
+    mix = Mix(kinds={"average": 1}, several_turns=0)
+    for example in parse_grammar({"t.txt": NEW_HEADERS}).draw_examples(1, 30, mix=mix):
+        (turn,) = example.turns
+        average, product = turn.steps
+        numbers = product.call.split(" * ")
+        assert average.call == f"({' + '.join(numbers)}) / {len(numbers)}"
+        assert f" and {numbers[-1]} is " in turn.reply
+        assert 2 <= len(numbers) <= 6
+
+
+def test_an_opening_gives_the_name_a_turn_before() -> None:
+    mix = Mix(kinds={"compare": 1}, several_turns=1)
+    opened = 0
+    for example in parse_grammar({"t.txt": NEW_HEADERS}).draw_examples(1, 60, mix=mix):
+        for before, turn in pairwise(example.turns):
+            if turn.call is not None and turn.call.endswith("- 1]"):
+                opened += 1
+                assert before.reply == "Hello!"
+                assert turn.call[1 : turn.call.index('"', 1)].lower() in before.user.lower()
+    assert opened > 10
+
+
+def test_an_opening_without_its_reply_is_refused() -> None:
+    with pytest.raises(GrammarError, match="opening and opened stand together"):
+        parse_grammar({"t.txt": NEW_HEADERS.replace("opened: Hello!\n", "")})

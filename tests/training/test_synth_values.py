@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ferrule.arithmetic.evaluate import calculate
 from ferrule.training.synth.expressions import draw_expression
+from ferrule.training.synth.grammar import REPLY_FORMS
 from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.number_words import write_in_words, write_number
 from ferrule.training.synth.numbers import HINT_KINDS, Hint, Number, draw_number, group_thousands
@@ -78,7 +79,8 @@ def test_beside_a_sign_a_number_stays_in_digits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plain", "shown"), [("1234", "1,234"), ("-1234567.8901", "-1,234,567.8901"), ("0.1234", "0.1234")]
+    ("plain", "shown"),
+    [("1234", "1,234"), ("-1234567.8901", "-1,234,567.8901"), ("0.1234", "0.1234"), ("1" * 13, "1" * 13)],
 )
 def test_grouping(plain: str, shown: str) -> None:
     assert group_thousands(plain) == shown
@@ -140,15 +142,20 @@ def test_noise_leaves_what_stands_in_a_slot_alone(seed: int, value: str) -> None
 
 
 def test_replies_are_in_the_users_terms() -> None:
-    times = parse_fields('The letter "{letter}" appears {r} times in "{word}".')
-    assert write_reply(times, {"letter": "e", "word": "hen"}, "1", raw=False) == 'The letter "e" appears once in "hen".'
-    assert write_reply(parse_fields("{r} letters"), {}, "1", raw=False) == "1 letter"
-    assert write_reply(parse_fields("It is {r}."), {}, "1234567.5", raw=False) == "It is 1,234,567.5."
-    assert write_reply(parse_fields("It is {r}."), {}, "1234", raw=True) == "It is 1234."
-    assert write_reply(parse_fields("${r:money}"), {}, "1063.5", raw=False) == "$1,063.50"
-    assert write_reply(parse_fields("${r:money}"), {}, "63", raw=False) == "$63"
+    times = parse_fields('The letter "{letter}" appears {r} times in "{word}".', REPLY_FORMS)
+    assert (
+        write_reply(times, {"letter": "e", "word": "hen"}, {"r": "1"}, raw=False)
+        == 'The letter "e" appears once in "hen".'
+    )
+    assert write_reply(parse_fields("{r} letters", REPLY_FORMS), {}, {"r": "1"}, raw=False) == "1 letter"
+    assert (
+        write_reply(parse_fields("It is {r}.", REPLY_FORMS), {}, {"r": "1234567.5"}, raw=False) == "It is 1,234,567.5."
+    )
+    assert write_reply(parse_fields("It is {r}.", REPLY_FORMS), {}, {"r": "1234"}, raw=True) == "It is 1234."
+    assert write_reply(parse_fields("${r:money}", REPLY_FORMS), {}, {"r": "1063.5"}, raw=False) == "$1,063.50"
+    assert write_reply(parse_fields("${r:money}", REPLY_FORMS), {}, {"r": "63"}, raw=False) == "$63"
 
 
 def test_a_negative_base_is_put_in_parentheses() -> None:
-    assert write_call(parse_fields("{a} ** {b}"), {"a": "-5", "b": "2"}) == "(-5) ** 2"
-    assert write_call(parse_fields("{a} - {b}"), {"a": "-5", "b": "-2"}) == "-5 - -2"
+    assert write_call(parse_fields("{a} ** {b}", REPLY_FORMS), {"a": "-5", "b": "2"}) == "(-5) ** 2"
+    assert write_call(parse_fields("{a} - {b}", REPLY_FORMS), {"a": "-5", "b": "-2"}) == "-5 - -2"

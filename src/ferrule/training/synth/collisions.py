@@ -23,7 +23,10 @@ _NUMBER = (
     rf"|point(?: {_WORD})+)\)?"
 )
 _EXPRESSION = r"[\d\s.,+\-−*/÷×x·:^%()]+"
-_TEXT = dict.fromkeys(TEXT_SLOTS, ".+") | {"expr": _EXPRESSION, "letter": ".", "word": "[^ ]+"}
+_LIST = rf"{_NUMBER}(?:(?:,| |, ?and | and ){_NUMBER})+"
+_TEXT = dict.fromkeys(TEXT_SLOTS, ".+") | {
+    "expr": _EXPRESSION, "letter": ".", "word": "[^ ]+", "nth": "[^ ]+", "list": _LIST,
+}  # fmt: skip
 _FEWEST_WORDS = 4
 # Punctuation at the end of a request may be missing, so it is not compared there.
 _MARK = re.compile(r"\\[.?]|[!…,;:]")
@@ -118,8 +121,8 @@ def list_variants(prompt: str) -> set[str]:
 def compile_pattern(phrasing: Phrasing, section: Section) -> re.Pattern[str]:
     """The phrasing with its slots open, for `fullmatch` on a normalised request.
 
-    A number slot matches digits and number words, an expression slot digits and operators, a letter one character, a
-    word anything without a space, other slots anything. A named list matches anything if at least four words surround
+    A number slot matches digits and number words, a list of numbers two or more of them, an expression slot digits and
+    operators, a letter one character, a word or an ordinal anything without a space, other slots anything. A named list matches anything if at least four words surround
     it; with fewer, as in "what is {topic}", that would match any request: there the list matches only its entries.
     """
     words = re.findall(r"[a-z]+", " ".join(item.lower() for item in phrasing.node if isinstance(item, str)))

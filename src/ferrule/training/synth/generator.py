@@ -10,12 +10,13 @@ from types import MappingProxyType
 
 from ferrule.training.synth.example import Example, Turn, write_examples
 from ferrule.training.synth.grammar import KINDS, GrammarError, Phrasing, Section
+from ferrule.training.synth.pairs import join_turns
 from ferrule.training.synth.parsing import parse_templates
 from ferrule.training.synth.replies import is_number
 from ferrule.training.synth.tool_use.conversations import PlainKind, ToolConversations
 from ferrule.training.synth.tool_use.template_parsing import parse_tool_templates
 from ferrule.training.synth.tool_use.templates import ToolTemplate
-from ferrule.training.synth.turns import Plan, draw_turn, plan_section
+from ferrule.training.synth.turns import Plan, draw_turns, plan_section
 from ferrule.training.synth.wheel import Wheel
 
 _FOLLOW_SHARE = 0.45
@@ -25,6 +26,10 @@ _PLAIN_KINDS: dict[PlainKind, Mapping[str, float]] = {
     "chat": {"chat": 1},
     "refusal": {"refusal": 1},
 }
+_PAIRED = {"symbols": 30, "words": 24, "percent": 12, "count": 10, "length": 5, "reverse": 5, "time": 5, "power": 5}
+_PAIR_SHARE = 0.7
+_OPENED_SHARE = 0.2
+_TEXT_KINDS = frozenset({"reverse", "letter"})
 _LONGEST_FOLLOWED = 14
 _TRIES = 200
 
@@ -46,7 +51,15 @@ class Mix:
             "count": 13,
             "length": 5,
             "reverse": 8,
-            "problem": 22,
+            "problem": 24,
+            "average": 4,
+            "sum": 4,
+            "compare": 6,
+            "power": 5,
+            "two": 7,
+            "letter": 5,
+            "words_count": 4,
+            "time": 6,
             "error": 2,
             "chat": 5,
             "refusal": 8,
@@ -85,11 +98,15 @@ class TemplateGrammar:
             kind: Wheel(
                 (_make_source(section), section.share)
                 for section in self.sections
-                if section.kind == kind and not section.follow
+                if section.kind == kind and not section.follow and section.opening is None
             )
             for kind in KINDS
         }
         self._following = Wheel((_make_source(section), section.share) for section in self.sections if section.follow)
+        self._opened = Wheel(
+            (_make_source(section), section.share) for section in self.sections if section.opening is not None
+        )
+        self._paired = self._make_kinds(_PAIRED)
         self._plain_kinds = {name: self._make_kinds(weights) for name, weights in _PLAIN_KINDS.items()}
         self._conversations = ToolConversations(self.tools, self._draw_plain_turn) if self.tools else None
 
@@ -120,31 +137,48 @@ class TemplateGrammar:
         raise ValueError(f"no conversation of at most {mix.most_characters} characters can be drawn")
 
     def _draw_plain_turn(self, rng: random.Random, kind: PlainKind, held_out: bool) -> Turn:
-        return self._draw_turn(rng, self._plain_kinds[kind], None, held_out)[2]
+        return self._draw_turns(rng, self._plain_kinds[kind], None, held_out)[2][0]
 
     def _draw_conversation(self, rng: random.Random, kinds: Wheel[str], length: int, held_out: bool) -> Example:
         turns: list[Turn] = []
         names: list[str] = []
         previous: str | None = None
         kind = ""
-        for _ in range(length):
+        while len(turns) < length:
             follows = previous is not None and bool(self._following) and rng.random() < _FOLLOW_SHARE
-            kind, section, turn = self._draw_turn(rng, kinds, previous if follows else None, held_out)
-            turns.append(turn)
+            if len(turns) + 2 <= length and self._opened and rng.random() < _OPENED_SHARE:
+                kind, section, drawn = self._draw_from(rng, self._opened, None, held_out)
+            else:
+                kind, section, drawn = self._draw_turns(rng, kinds, previous if follows else None, held_out)
+            turns += drawn
             names.append(section.name)
-            previous = _find_answered_number(turn, section)
+            previous = _find_answered_number(turns[-1], section)
         return Example(kind if length == 1 else "turns", "+".join(names), tuple(turns))
 
-    def _draw_turn(
+    def _draw_turns(
         self, rng: random.Random, kinds: Wheel[str], previous: str | None, held_out: bool
-    ) -> tuple[str, Section, Turn]:
+    ) -> tuple[str, Section, tuple[Turn, ...]]:
+        if previous is not None:
+            return self._draw_from(rng, self._following, previous, held_out)
         for _ in range(_TRIES):
-            wheel = self._following if previous is not None else self._by_kind[kinds.draw(rng)]
+            kind = kinds.draw(rng)
+            if kind != "two" or not self._paired or rng.random() > _PAIR_SHARE:
+                return self._draw_from(rng, self._by_kind[kind], None, held_out)
+            pair = [self._draw_from(rng, self._by_kind[self._paired.draw(rng)], None, held_out) for _ in range(2)]
+            joined = join_turns(rng, pair[0][2][0], pair[1][2][0])
+            if joined is not None:
+                return kind, pair[1][1], (joined,)
+        raise ValueError("no two requests can be joined")
+
+    def _draw_from(
+        self, rng: random.Random, wheel: Wheel[_Source], previous: str | None, held_out: bool
+    ) -> tuple[str, Section, tuple[Turn, ...]]:
+        for _ in range(_TRIES):
             source = wheel.draw(rng)
             phrasing = source.phrasings.draw(rng)
-            turn = draw_turn(rng, source.plan, phrasing, held_out=held_out, previous=previous)
-            if turn is not None:
-                return source.plan.section.kind, source.plan.section, turn
+            turns = draw_turns(rng, source.plan, phrasing, held_out=held_out, previous=previous)
+            if turns is not None:
+                return source.plan.section.kind, source.plan.section, turns
         raise ValueError("no section gives a turn: their conditions are never met")
 
 
@@ -154,8 +188,8 @@ def _make_source(section: Section) -> _Source:
 
 def _find_answered_number(turn: Turn, section: Section) -> str | None:
     """The number that a follow-up turn may use: a short result that is not a text of digits."""
-    output = turn.output
-    if output is None or section.kind == "reverse" or len(output) > _LONGEST_FOLLOWED or not is_number(output):
+    output = turn.output if len(turn.steps) == 1 else None
+    if output is None or section.kind in _TEXT_KINDS or len(output) > _LONGEST_FOLLOWED or not is_number(output):
         return None
     return output
 

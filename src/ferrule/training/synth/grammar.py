@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from ferrule.training.synth.conditions import Condition
 from ferrule.training.synth.numbers import Hint
 
-KINDS = ("symbols", "words", "percent", "count", "length", "reverse", "problem", "error", "chat", "refusal")
-TEXT_SLOTS = frozenset({"word", "phrase", "letter", "name", "things", "thing", "expr"})
+KINDS = (
+    "symbols", "words", "percent", "count", "length", "reverse", "problem", "error", "chat", "refusal", "average",
+    "sum", "compare", "power", "two", "letter", "words_count", "time",
+)  # fmt: skip
+TEXT_SLOTS = frozenset({"word", "phrase", "letter", "name", "things", "thing", "expr", "list", "nth"})
+REPLY_FORMS = ("", "money", "size", "th", "sum", "product")
+CALL_FORMS = ("", "product", "count")
 MOST_PHRASING_WEIGHT = 8.0
 
 
@@ -72,7 +77,12 @@ class Phrasing:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A slot in a call or a reply, with its format (`money`) or an empty string."""
+    """A slot in a call or a reply, with its format or an empty string.
+
+    In a reply `money` writes cents in full, `size` leaves out the sign, `th` makes an ordinal (`3rd`), and `sum` and
+    `product` write a list with signs between its numbers; in a call `product` multiplies the numbers of a list instead
+    of adding them, and `count` is how many they are.
+    """
 
     name: str
     form: str
@@ -83,7 +93,12 @@ Fields = tuple[str | Field, ...]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Phrasings that share a call and a reply."""
+    """Phrasings that share a call and a reply.
+
+    `second` is a second call in the same answer, whose result is `{r2}` in the reply. `below` and `equal` are the
+    replies to a negative result and to zero, where these differ. `opening` is the phrasing of a turn before that gives
+    values of the section's slots; it is answered by `opened`.
+    """
 
     file: str
     line: int
@@ -97,6 +112,11 @@ class Section:
     follow: bool
     phrasings: tuple[Phrasing, ...]
     lists: Mapping[str, tuple[str, ...]]
+    second: Fields | None = None
+    below: Fields | None = None
+    equal: Fields | None = None
+    opening: Phrasing | None = None
+    opened: str = ""
 
     @property
     def share(self) -> float:

@@ -12,6 +12,10 @@ _ONES = split_words(
 _TENS = split_words("zero ten twenty thirty forty fifty sixty seventy eighty ninety")
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (1000, "thousand"))
 _DOZENS = {6: "half a dozen", 12: "a dozen", 24: "two dozen", 36: "three dozen"}
+_ORDINALS = split_words(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth"
+    " sixteenth seventeenth eighteenth nineteenth twentieth"
+)
 _LETTERS = {"thousand": "k", "million": "m", "billion": "bn"}
 
 NUMBER_WORDS = frozenset((*_ONES, *_TENS, *(name for _, name in _SCALES), "hundred", "dozen"))
@@ -35,6 +39,14 @@ def write_in_words(number: int, *, joiner: str = " and ", hyphen: str = "-") -> 
             link = joiner if rest < 100 else " "
             return words + (link + write_in_words(rest, joiner=joiner, hyphen=hyphen) if rest else "")
     raise AssertionError("every number from 1,000 has a scale")
+
+
+def write_ordinal(number: int, *, in_words: bool = False) -> str:
+    """`3rd`; with `in_words`, `third` up to the twentieth."""
+    if in_words and 0 < number <= len(_ORDINALS):
+        return _ORDINALS[number - 1]
+    ending = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def write_number(

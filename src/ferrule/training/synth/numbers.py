@@ -11,7 +11,8 @@ from fractions import Fraction
 from ferrule.training.synth.conditions import Value
 from ferrule.training.synth.words import number_fits
 
-HINT_KINDS = ("any", "int", "small", "medium", "decimal", "money", "percent")
+HINT_KINDS = ("any", "int", "small", "medium", "decimal", "money", "percent", "square", "long")
+MOST_GROUPED_DIGITS = 12
 _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)\Z")
 
 
@@ -71,10 +72,13 @@ class Number:
 
 
 def group_thousands(text: str) -> str:
-    """A plain decimal number with commas between its thousands; the fraction is unchanged."""
+    """A plain decimal number with commas between its thousands; the fraction is unchanged.
+
+    More than twelve digits are not grouped: a model that reads bytes can copy them, but loses count of their groups.
+    """
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     whole, point, fraction = digits.partition(".")
-    return f"{sign}{int(whole):,}{point}{fraction}" if len(whole) > 3 else text
+    return f"{sign}{int(whole):,}{point}{fraction}" if 3 < len(whole) <= MOST_GROUPED_DIGITS else text
 
 
 def draw_number(rng: random.Random, hint: Hint, *, held_out: bool = False, sayable: bool = False) -> Number:
@@ -105,6 +109,10 @@ def _draw(rng: random.Random, hint: Hint, sayable: bool) -> str:
         return add_fraction(rng, str(int(10 ** (rng.random() * 4))))
     if hint.kind == "money":
         return _draw_money(rng)
+    if hint.kind == "square":
+        return _draw_square(rng)
+    if hint.kind == "long":
+        return _draw_long(rng)
     return _draw_percentage(rng)
 
 
@@ -162,6 +170,30 @@ def _draw_money(rng: random.Random) -> str:
     if form > 0.93:
         whole -= whole % 100
     return str(whole) if rng.random() < 0.5 else f"{whole}.{int(rng.random() * 100):02}"
+
+
+def _draw_square(rng: random.Random) -> str:
+    """Mostly a number with an exact square root, a quarter of the time any number."""
+    form = rng.random()
+    if form < 0.25:
+        return str(2 + int(10 ** (rng.random() * 4)))
+    if form < 0.32:
+        tenths = 2 + int(rng.random() * 98)
+        hundredths = f"{tenths * tenths:03}"
+        return f"{hundredths[:-2]}.{hundredths[-2:]}".rstrip("0").rstrip(".")
+    root = 1 + int(rng.random() * 20) if form < 0.65 else 1 + int(10 ** (rng.random() * 4))
+    return str(root * root)
+
+
+def _draw_long(rng: random.Random) -> str:
+    """10 to 24 digits, half of the time very few different ones: these break copying and counting."""
+    length = 10 + int(rng.random() * 15)
+    if rng.random() < 0.5:
+        return str(10 ** (length - 1) + int(rng.random() * 9 * 10 ** (length - 1)))
+    few = [str(int(rng.random() * 10)) for _ in range(1 + int(rng.random() * 3))]
+    steady = rng.random() * 0.6 + 0.3
+    digits = "".join(few[0] if rng.random() < steady else few[int(rng.random() * len(few))] for _ in range(length))
+    return digits.lstrip("0") or "1" + digits[1:]
 
 
 def _draw_percentage(rng: random.Random) -> str:

@@ -2,12 +2,14 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ferrule.training.synth.conditions import ConditionError, parse_condition
 from ferrule.training.synth.grammar import (
+    CALL_FORMS,
     KINDS,
+    REPLY_FORMS,
     TEXT_SLOTS,
     Choice,
     Field,
@@ -23,7 +25,10 @@ from ferrule.training.synth.grammar import (
 )
 from ferrule.training.synth.numbers import HintError, parse_hint
 
-_HEADERS = frozenset({"kind", "call", "reply", "where", "weight", "follow"})
+_HEADERS = frozenset(
+    {"kind", "call", "second", "reply", "below", "equal", "opening", "opened", "where", "weight", "follow"}
+)
+RESULTS = frozenset({"r", "r2", "e", "prev"})
 _HEADER = re.compile(r"([a-z][a-z0-9_]*)\s*:(.*)")
 _LIST = re.compile(r"list ([a-z][a-z0-9_]*)\s*:(.*;.*)")
 _SLOT_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -115,8 +120,9 @@ def _finish(draft: _Draft, lists: Mapping[str, tuple[str, ...]], problems: list[
         problems += error.problems
         return None
     kept = []
-    needed = {piece.name for piece in (*(section.call or ()), *section.reply) if isinstance(piece, Field)}
-    needed -= {"r", "e", "prev"}
+    needed = find_needed(section)
+    if section.opening is not None:
+        needed -= find_slots(section.opening.node, certain=True)
     for phrasing in section.phrasings:
         reason = _find_phrasing_problem(phrasing, section, needed)
         if reason:
@@ -144,11 +150,15 @@ def _build(draft: _Draft, lists: Mapping[str, tuple[str, ...]]) -> Section:
         call_text, reply_text = read_value("call"), read_value("reply")
         if not reply_text:
             raise ValueError(f"section {draft.name!r} has no reply")
-        reply = parse_fields(reply_text)
+        reply = parse_fields(reply_text, REPLY_FORMS)
         if call_text is None and any(isinstance(piece, Field) and piece.name in "re" for piece in reply):
             raise ValueError("the reply uses a result, but there is no call")
-        read_value("call")
-        call = parse_fields(call_text) if call_text else None
+        calls = _read_fields(read_value, ("call", "second"), CALL_FORMS)
+        others = _read_fields(read_value, ("below", "equal"), REPLY_FORMS)
+        opening_text, opened = read_value("opening"), read_value("opened") or ""
+        if (opening_text is None) is not (opened == ""):
+            raise ValueError("opening and opened stand together: a turn before, and the reply to it")
+        opening = parse_phrasing(opening_text, draft.file, line) if opening_text else None
         where_text = read_value("where")
         where = parse_condition(where_text) if where_text else None
         weight = float(read_value("weight") or 1)
@@ -159,9 +169,22 @@ def _build(draft: _Draft, lists: Mapping[str, tuple[str, ...]]) -> Section:
     except (ValueError, HintError, ConditionError, KeyError) as error:
         raise GrammarError([Problem(draft.file, line, str(error))]) from error
     return Section(
-        draft.file, draft.line, draft.name, kind, call, reply, hints, where, weight, follow,
-        tuple(draft.phrasings), lists,
+        draft.file, draft.line, draft.name, kind, calls["call"], reply, hints, where, weight, follow,
+        tuple(draft.phrasings), lists, calls["second"], others["below"], others["equal"], opening, opened,
     )  # fmt: skip
+
+
+def _read_fields(
+    read_value: Callable[[str], str | None], names: tuple[str, str], forms: tuple[str, ...]
+) -> dict[str, Fields | None]:
+    texts = {name: read_value(name) for name in names}
+    return {name: parse_fields(text, forms) if text else None for name, text in texts.items()}
+
+
+def find_needed(section: Section) -> set[str]:
+    """The slots that a section's calls and replies use."""
+    fields = (section.call, section.second, section.reply, section.below, section.equal)
+    return {piece.name for pieces in fields for piece in pieces or () if isinstance(piece, Field)} - RESULTS
 
 
 def _find_phrasing_problem(phrasing: Phrasing, section: Section, needed: set[str]) -> str | None:
@@ -238,8 +261,11 @@ def _count_expansions(node: Node) -> int:
     return math.prod(sum(map(_count_expansions, item.alternatives)) for item in node if isinstance(item, Choice))
 
 
-def parse_fields(text: str) -> Fields:
-    """A call or a reply, split at its slots. Raises ValueError for a brace that doesn't belong to a slot."""
+def parse_fields(text: str, forms: tuple[str, ...]) -> Fields:
+    """A call or a reply, split at its slots, whose formats are of `forms`.
+
+    Raises ValueError for a brace that doesn't belong to a slot, and for another format.
+    """
     pieces: list[str | Field] = []
     end = 0
     for match in _FIELD.finditer(text):
@@ -249,6 +275,6 @@ def parse_fields(text: str) -> Fields:
     kept = tuple(piece for piece in pieces if piece)
     if any(isinstance(piece, str) and ("{" in piece or "}" in piece) for piece in kept):
         raise ValueError("a brace doesn't belong to a slot")
-    if any(isinstance(piece, Field) and piece.form not in ("", "money") for piece in kept):
-        raise ValueError("the only format of a slot is :money")
+    if any(isinstance(piece, Field) and piece.form not in forms for piece in kept):
+        raise ValueError(f"the formats of a slot are here {', '.join(f':{form}' for form in forms if form)}")
     return kept

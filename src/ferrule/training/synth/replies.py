@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from ferrule.training.synth.grammar import Field, Fields
+from ferrule.training.synth.number_words import write_ordinal
 from ferrule.training.synth.numbers import group_thousands
 from ferrule.training.synth.words import split_words
 
@@ -26,27 +27,37 @@ def write_call(fields: Fields, calls: Mapping[str, str]) -> str:
         if isinstance(piece, str):
             written.append(piece)
             continue
-        value = calls[piece.name]
+        value = calls[_find_key(piece, calls)]
         after = fields[place + 1] if place + 1 < len(fields) else ""
         is_base = isinstance(after, str) and after.lstrip().startswith("**")
         written.append(f"({value})" if is_base and value.startswith("-") else value)
     return "".join(written)
 
 
-def write_reply(fields: Fields, shown: Mapping[str, str], result: str, *, raw: bool) -> str:
-    """The reply of a turn with the tool's `result`; with `raw` (a text) the result is not grouped."""
+def _find_key(piece: Field, values: Mapping[str, str]) -> str:
+    """A list has values for each of its formats, any other slot has one."""
+    key = f"{piece.name}:{piece.form}"
+    return key if key in values else piece.name
+
+
+def write_reply(fields: Fields, shown: Mapping[str, str], results: Mapping[str, str], *, raw: bool) -> str:
+    """The reply of a turn with the `results` of its calls by field; with `raw` (texts) these are not grouped."""
     written = []
     counts_one = False
     for piece in fields:
         if isinstance(piece, str):
             written.append(piece)
             continue
-        value = result if piece.name in ("r", "e") else shown[piece.name]
+        is_result = piece.name in results
+        value = results[piece.name] if is_result else shown[_find_key(piece, shown)]
+        value = value.removeprefix("-") if piece.form == "size" else value
         counts_one |= value == "1"
-        if piece.name == "r" and not raw:
+        if is_result and not raw:
             value = show_number(value, piece)
         elif piece.form == "money":
             value = _format_money(value)
+        elif piece.form == "th":
+            value = write_ordinal(int(value))
         written.append(value)
     text = "".join(written)
     return _use_singular(text) if counts_one and not raw else text

@@ -2,17 +2,30 @@
 
 import random
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ferrule.arithmetic.evaluate import calculate
 from ferrule.training.synth.conditions import Condition, Value
 from ferrule.training.synth.example import Step, Turn
 from ferrule.training.synth.expressions import Expression, draw_expression
-from ferrule.training.synth.grammar import TEXT_SLOTS, Field, Phrasing, Section, Slot, expand, strip_number
+from ferrule.training.synth.grammar import (
+    TEXT_SLOTS,
+    Field,
+    Fields,
+    Phrasing,
+    Section,
+    Slot,
+    expand,
+    find_slots,
+    strip_number,
+)
 from ferrule.training.synth.noise import Piece, add_noise
-from ferrule.training.synth.number_words import write_number
+from ferrule.training.synth.number_lists import NumberList, draw_list
+from ferrule.training.synth.number_words import write_number, write_ordinal
 from ferrule.training.synth.numbers import Hint, Number, draw_number
-from ferrule.training.synth.replies import show_number, write_call, write_reply
+from ferrule.training.synth.parsing import find_needed
+from ferrule.training.synth.replies import write_call, write_reply
 from ferrule.training.synth.words import (
     count_call,
     draw_letter,
@@ -35,14 +48,16 @@ _TRIES = 200
 
 @dataclass(slots=True)
 class DrawnValues:
-    """Values of a turn's slots by name: numbers, texts (words, names, lists), expressions.
+    """Values of a turn's slots by name: numbers, texts (words, names, entries of lists), expressions, lists of numbers.
 
-    `letters_said` are letters in the case that the user writes."""
+    `letters_said` are letters in the case that the user writes, and ordinals as the user writes them.
+    """
 
     sayable: bool
     numbers: dict[str, Number] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     expressions: dict[str, Expression] = field(default_factory=dict)
+    lists: dict[str, NumberList] = field(default_factory=dict)
     letters_said: dict[str, str] = field(default_factory=dict)
 
 
@@ -59,27 +74,30 @@ class Plan:
 
 def plan_section(section: Section) -> Plan:
     """What drawing from a section needs, computed once."""
-    fields = [piece for piece in (*(section.call or ()), *section.reply) if isinstance(piece, Field)]
-    needed = {piece.name for piece in fields} - {"r", "e", "prev"}
+    needed = find_needed(section)
+    if section.opening is not None:
+        needed |= find_slots(section.opening.node)
     if section.where:
         needed |= section.where.names - {"prev"}
     template = "".join(piece if isinstance(piece, str) else f"{{{piece.name}}}" for piece in section.call or ())
+    second = "".join(piece if isinstance(piece, str) else f"{{{piece.name}}}" for piece in section.second or ())
     reply = "".join(piece for piece in section.reply if isinstance(piece, str))
     return Plan(
         section,
         tuple(sorted(needed)),
-        tuple((match[1], match[2]) for match in _LETTER_COUNT.finditer(template)),
+        tuple((match[1], match[2]) for match in _LETTER_COUNT.finditer(template + second)),
         section.kind == "length" and "letters" in reply,
         template.endswith("]"),
     )
 
 
-def draw_turn(
+def draw_turns(
     rng: random.Random, source: Plan, phrasing: Phrasing, *, held_out: bool = False, previous: str | None = None
-) -> Turn | None:
-    """A turn of a section; `previous` is the number answered just before, for a follow-up.
+) -> tuple[Turn, ...] | None:
+    """A turn of a section, after the turn of its opening if it has one.
 
-    None if the drawn numbers never met the section's condition, or gave a result too long for an answer.
+    `previous` is the number answered just before, for a follow-up. None if the drawn numbers never met the section's
+    condition, or gave a result too long for an answer.
     """
     parts: list[str | Slot] = []
     expand(phrasing.node, rng, parts)
@@ -89,28 +107,48 @@ def draw_turn(
     drawn = _draw(rng, source, wanted, held_out, previous)
     if drawn is None:
         return None
+    turn = _answer(rng, source, parts, drawn)
+    opening = source.section.opening
+    if turn is None or opening is None:
+        return None if turn is None else (turn,)
+    before: list[str | Slot] = []
+    expand(opening.node, rng, before)
+    return Turn(add_noise(rng, _make_pieces(rng, before, drawn), "chat"), (), source.section.opened), turn
+
+
+def _answer(rng: random.Random, source: Plan, parts: list[str | Slot], drawn: DrawnValues) -> Turn | None:
     section = source.section
     user = add_noise(rng, _make_pieces(rng, parts, drawn), section.kind)
+    shown = _list_shown(drawn)
+    if section.call is None:
+        return Turn(user, (), write_reply(section.reply, shown, {}, raw=True))
+    calls = [_write_call(source, fields, drawn) for fields in (section.call, section.second) if fields]
+    steps = tuple(Step(call, calculate(call)) for call in calls)
+    failed = [step for step in steps if step.output.startswith("error: ")]
+    if any(len(step.output) > LONGEST_RESULT for step in steps) and not failed and not source.raw_result:
+        return None
+    if bool(failed) != (section.kind == "error"):
+        if not failed or len(steps) > 1:
+            return None
+        return Turn(user, steps, GENERIC_ERROR.replace("{e}", steps[0].output.removeprefix("error: ")))
+    results = dict(zip(("r", "r2"), (step.output.removeprefix("error: ") for step in steps), strict=False))
+    results["e"] = results["r"]
+    fields = _use_singulars(_choose_reply(section, results["r"]), drawn, results)
+    return Turn(user, steps, write_reply(fields, shown, results, raw=source.raw_result or bool(failed)))
+
+
+def _list_shown(drawn: DrawnValues) -> dict[str, str]:
     shown = {name: number.shown for name, number in drawn.numbers.items()}
     shown |= drawn.texts | {name: expression.shown for name, expression in drawn.expressions.items()}
-    shown |= drawn.letters_said
-    if section.call is None:
-        return Turn(user, (), write_reply(section.reply, shown, "", raw=True))
-    call = _call(source, drawn)
-    output = calculate(call)
-    failed = output.startswith("error: ")
-    if len(output) > LONGEST_RESULT and not failed and not source.raw_result:
-        return None
-    reason = output.removeprefix("error: ")
-    if failed != (section.kind == "error"):
-        if not failed:
-            return None
-        return Turn(user, (Step(call, output),), GENERIC_ERROR.replace("{e}", reason))
-    if previous is not None:
-        shown["prev"] = show_number(previous)
-    reply_fields = _use_singulars(section.reply, drawn, output)
-    reply = write_reply(reply_fields, shown, reason, raw=source.raw_result or failed)
-    return Turn(user, (Step(call, output),), reply)
+    for name, numbers in drawn.lists.items():
+        shown |= numbers.write_shown(name)
+    return shown | {name: said for name, said in drawn.letters_said.items() if strip_number(name) == "letter"}
+
+
+def _choose_reply(section: Section, result: str) -> Fields:
+    if section.below is not None and result.startswith("-"):
+        return section.below
+    return section.equal if section.equal is not None and result == "0" else section.reply
 
 
 def _draw(
@@ -120,7 +158,7 @@ def _draw(
     drawn = DrawnValues(sayable=section.kind != "symbols" and rng.random() < 0.16)
     numeric: list[str] = []
     # Letters come after the texts in which they are looked for; sorted, so that a seed draws the same anywhere.
-    for name in sorted(wanted, key=lambda name: (strip_number(name) == "letter", name)):
+    for name in sorted(wanted, key=lambda name: (strip_number(name) in ("letter", "nth"), name)):
         base = strip_number(name)
         if name in section.lists:
             entries = section.lists[name]
@@ -137,6 +175,10 @@ def _draw(
 def _draw_text(rng: random.Random, name: str, base: str, source: Plan, drawn: DrawnValues, held_out: bool) -> None:
     if base == "expr":
         drawn.expressions[name] = draw_expression(rng, held_out=held_out)
+    elif base == "list":
+        drawn.lists[name] = draw_list(rng, source.section.hints.get(name), held_out=held_out)
+    elif base == "nth":
+        _draw_ordinal(rng, name, drawn)
     elif base == "word":
         drawn.texts[name] = draw_word(rng, held_out=held_out, letters_only=source.letters_only)
     elif base == "phrase":
@@ -155,6 +197,15 @@ def _draw_text(rng: random.Random, name: str, base: str, source: Plan, drawn: Dr
         plural, singular = list_things()[int(rng.random() * len(list_things()))]
         number = name[len(base) :]
         drawn.texts["things" + number], drawn.texts["thing" + number] = plural, singular
+
+
+def _draw_ordinal(rng: random.Random, name: str, drawn: DrawnValues) -> None:
+    """A position in the text of the turn, rarely one that it doesn't have."""
+    longest = min((len(text) for text in drawn.texts.values()), default=12)
+    past_the_end = 3 if rng.random() < 0.04 else 0
+    position = 1 + int(rng.random() * (longest + past_the_end))
+    drawn.texts[name] = str(position)
+    drawn.letters_said[name] = write_ordinal(position, in_words=rng.random() < 0.6)
 
 
 def _draw_numbers(rng: random.Random, section: Section, wanted: list[str], drawn: DrawnValues, held_out: bool) -> bool:
@@ -182,10 +233,12 @@ def _make_multiples(rng: random.Random, where: Condition, drawn: DrawnValues, fr
                 drawn.numbers[multiple] = Number(str(product))
 
 
-def _call(source: Plan, drawn: DrawnValues) -> str:
+def _write_call(source: Plan, fields: Fields, drawn: DrawnValues) -> str:
     calls = {name: number.call for name, number in drawn.numbers.items()}
     calls |= drawn.texts | {name: expression.call for name, expression in drawn.expressions.items()}
-    call = write_call(source.section.call or (), calls)
+    for name, numbers in drawn.lists.items():
+        calls |= numbers.write_calls(name)
+    call = write_call(fields, calls)
     for text, letter in source.letter_counts:
         plain = f'"{calls[text]}".count("{calls[letter]}")'
         call = call.replace(plain, count_call(calls[text], calls[letter]))
@@ -207,6 +260,8 @@ def _make_pieces(rng: random.Random, parts: list[str | Slot], drawn: DrawnValues
             pieces.append(Piece(text, fixed=True))
         elif part.name in drawn.expressions:
             pieces.append(Piece(drawn.expressions[part.name].said, fixed=True))
+        elif part.name in drawn.lists:
+            pieces.append(Piece(drawn.lists[part.name].said, fixed=True))
         else:
             text = drawn.letters_said.get(part.name) or drawn.texts[part.name]
             last = place == len(parts) - 1 or (place == len(parts) - 2 and after in ("?", "."))
@@ -246,16 +301,16 @@ def _counts_one(parts: list[str | Slot], place: int, drawn: DrawnValues) -> bool
     return isinstance(counted, Slot) and counted.name in drawn.numbers and drawn.numbers[counted.name].call == "1"
 
 
-def _use_singulars(reply: tuple[str | Field, ...], drawn: DrawnValues, output: str) -> tuple[str | Field, ...]:
+def _use_singulars(reply: Fields, drawn: DrawnValues, results: Mapping[str, str]) -> Fields:
     """The reply with `{thing}` for `{things}` if the number before it is 1."""
     changed = list(reply)
     for place in range(2, len(reply)):
         counted, space, counted_thing = reply[place - 2 : place + 1]
         if space != " " or not isinstance(counted, Field) or not isinstance(counted_thing, Field):
             continue
-        number = (
-            output if counted.name == "r" else drawn.numbers[counted.name].call if counted.name in drawn.numbers else ""
-        )
+        number = results.get(counted.name, "")
+        if counted.name in drawn.numbers:
+            number = drawn.numbers[counted.name].call
         if number == "1" and strip_number(counted_thing.name) == "things":
             changed[place] = Field("thing" + counted_thing.name[len("things") :], "")
     return tuple(changed)

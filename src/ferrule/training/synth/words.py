@@ -86,7 +86,8 @@ def draw_low_entropy(rng: random.Random) -> str:
     alphabet = "0123456789" if rng.random() < 0.2 else _LETTERS
     few = [_pick(rng, alphabet) for _ in range(1 + int(rng.random() * 3))]
     steady = rng.random() * 0.6 + 0.3
-    return "".join(few[0] if rng.random() < steady else _pick(rng, few) for _ in range(3 + int(rng.random() * 14)))
+    length = 3 + int(rng.random() * (14 if rng.random() < 0.7 else 22))
+    return "".join(few[0] if rng.random() < steady else _pick(rng, few) for _ in range(length))
 
 
 def _stretch_word(rng: random.Random, word: str) -> str:
