@@ -122,8 +122,9 @@ def compile_pattern(phrasing: Phrasing, section: Section) -> re.Pattern[str]:
     """The phrasing with its slots open, for `fullmatch` on a normalised request.
 
     A number slot matches digits and number words, a list of numbers two or more of them, an expression slot digits and
-    operators, a letter one character, a word or an ordinal anything without a space, other slots anything. A named list matches anything if at least four words surround
-    it; with fewer, as in "what is {topic}", that would match any request: there the list matches only its entries.
+    operators, a letter one character, a word or an ordinal anything without a space, other slots anything. A named list
+    matches anything if at least four words surround it; with fewer, as in "what is {topic}", that would match any
+    request: there the list matches only its entries.
     """
     words = re.findall(r"[a-z]+", " ".join(item.lower() for item in phrasing.node if isinstance(item, str)))
     return re.compile(_Opening(section, len(words) >= _FEWEST_WORDS).expression(phrasing.node))
