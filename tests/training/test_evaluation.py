@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
@@ -15,30 +16,32 @@ from ferrule.agent.pipeline import Pipeline
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import MalformedCall, ToolCall, assistant
 from ferrule.errors import ModelError, SettingsError
+from ferrule.formats.nanochat import parse_call_arguments
 from ferrule.models.scripted import ScriptedModel
+from ferrule.training.embedded.asking import ScoredQuestion, answer_requests, ask_all
 from ferrule.training.embedded.evaluation import (
     HELD_OUT,
     EvaluationSettings,
-    answer_requests,
-    ask_all,
+    collect_wrong_answers,
     evaluate,
     run_evaluation,
 )
+from ferrule.training.embedded.handwritten import read_calculator_requests
 from ferrule.training.embedded.report import Share, format_wrong_answers, make_rich_tables, make_table
 from ferrule.training.embedded.scoring import (
-    CalculatorCall,
     HandwrittenRequest,
+    MadeCall,
     ModelAnswer,
+    Question,
     Score,
     draw_held_out_questions,
     find_numbers,
     list_refusals,
     make_questions,
-    read_handwritten_requests,
     score_turns,
     states_answer,
 )
-from ferrule.training.synth import CALCULATOR_ALONE, Step, Turn, draw_examples
+from ferrule.training.synth import Example, Step, Turn, draw_examples
 
 REFUSAL = min(list_refusals())
 ONE_AT_A_TIME = EvaluationSettings(count=40, together=1, failures=True)
@@ -48,20 +51,34 @@ def call(expression: str, call_id: str = "call_1") -> ToolCall:
     return ToolCall(call_id, "calculator", json.dumps({"expression": expression}))
 
 
-def script_of(turns: list[Turn]) -> list[str | ToolCall]:
+def script_of(examples: Sequence[Example]) -> list[str | ToolCall]:
     """What a model that makes no mistake writes."""
     script: list[str | ToolCall] = []
-    for number, turn in enumerate(turns):
-        script += [] if turn.call is None else [call(turn.call, f"call_{number}")]
-        script.append(turn.reply)
+    for example in examples:
+        names = {str(one["name"]) for one in example.tools or ()} - {"calculator"}
+        for turn in example.turns:
+            if not turn.is_trained:
+                continue
+            for step in turn.steps:
+                call_id, name = f"call_{len(script)}", step.call.partition("(")[0]
+                arguments = parse_call_arguments(step.call) if name in names else {"expression": step.call}
+                script.append(
+                    ToolCall(
+                        call_id, name if name in names else "calculator", json.dumps(arguments, ensure_ascii=False)
+                    )
+                )
+            script.append(turn.reply)
     return script
 
 
-def score(kind: str, answer: str | None, *script) -> Score:
+def ask(model: ScriptedModel, questions: Sequence[Question], together: int = 1) -> list[ScoredQuestion]:
+    return asyncio.run(ask_all(Pipeline(model), questions, together))
+
+
+def score(kind: str, answer: str | tuple[str, ...] | None, *script) -> Score:
     """How a list's phrasing is scored where the model writes `script`."""
-    question = make_questions([HandwrittenRequest("x1", kind, "?", answer)])
-    table, _ = asyncio.run(ask_all(ScriptedModel(*script), "list", question, ONE_AT_A_TIME))
-    return Score(table.total.right_call.right == 1, table.total.right_answer.right == 1)
+    (asked,) = ask(ScriptedModel(*script), make_questions([HandwrittenRequest("x1", kind, ("?",), answer)]))
+    return asked.score
 
 
 RIGHT, WRONG = Score(True, True), Score(False, False)
@@ -86,6 +103,13 @@ ONLY_CALL, ONLY_ANSWER = Score(True, False), Score(False, True)
         ("reverse", "dlrow olleh", [call('"hello world"[::-1]'), '"hello world" reversed is "dlrow olleh".'], RIGHT),
         ("reverse", "stop", [call('"pots"[::-1]'), '"pots" reversed is "stops".'], ONLY_CALL),
         ("reverse", "010", [call("10"), "It is 10."], WRONG),
+        ("letter", "n", [call('"tea spoon"[7]'), 'The 8th letter is "n".'], ONLY_ANSWER),
+        ("two", ("8", "9"), [call("72 / 9"), call("81 / 9", "call_2"), "72 ÷ 9 is 8. 81 ÷ 9 is 9."], RIGHT),
+        ("two", ("8", "9"), [call("72 / 9"), "72 ÷ 9 is 8."], ONLY_ANSWER),
+        ("two", ("8", "9"), [call("72 / 9"), call("81 / 9", "call_2"), "The second is 9."], ONLY_CALL),
+        ("compare", "5/8", ["5/8 is larger."], RIGHT),
+        ("compare", "5/8", ["3/5 is larger."], WRONG),
+        ("compare", "-8", ["-8 is colder."], RIGHT),
         ("error", None, [call("7 / 0"), "7 ÷ 0 can't be computed: division by zero."], RIGHT),
         ("error", None, [call("7 / 0"), "7 ÷ 0 is 0."], ONLY_CALL),
         ("error", None, [call("7 / 1"), "7 ÷ 1 can't be computed."], ONLY_ANSWER),
@@ -105,7 +129,7 @@ def test_answers_to_phrasings(kind, answer, script, expected) -> None:
 def test_a_malformed_call_is_a_call_that_failed() -> None:
     broken = assistant(MalformedCall("call_1", "<|python_start|>1 +", "truncated"))
     (answer,) = asyncio.run(answer_requests(["?"], Pipeline(ScriptedModel(broken, "Sorry.")).using(calculator)))
-    assert [(one.expression, one.is_error) for one in answer.calls] == [("<|python_start|>1 +", True)]
+    assert [(one.text, one.is_error) for one in answer.calls] == [("<|python_start|>1 +", True)]
     assert answer.reply == "Sorry."
 
 
@@ -118,10 +142,10 @@ def test_a_model_that_never_ends_its_turn_is_wrong_whatever_it_said() -> None:
 
 
 def test_the_templates_own_answers_are_all_right() -> None:
-    drawn = list(draw_examples(ONE_AT_A_TIME.seed, 120, held_out=True, mix=CALCULATOR_ALONE))
+    drawn = list(draw_examples(ONE_AT_A_TIME.seed, 120, held_out=True))
     assert {len(example.turns) for example in drawn} >= {1, 2}
-    turns = [turn for example in drawn for turn in example.turns]
-    model = ScriptedModel(*script_of(turns))
+    assert not all(turn.is_trained for example in drawn for turn in example.turns)
+    model = ScriptedModel(*script_of(drawn))
     settings = EvaluationSettings(count=120, together=1, failures=True)
     seen: list[tuple[int, int]] = []
     report = asyncio.run(evaluate(model, settings, lambda done, total: seen.append((done, total))))
@@ -132,7 +156,8 @@ def test_the_templates_own_answers_are_all_right() -> None:
     assert seen == [(done, 120) for done in range(1, 121)]
     # The result that the model is shown is the output that its training data has.
     results = [message.result.text for message in model.seen[-1].messages if message.role == "tool"]
-    assert results == [turn.output for turn in drawn[-1].turns if turn.call is not None]
+    assert results == [step.output for turn in drawn[-1].turns for step in turn.steps]
+    assert "tools" in {row.kind for row in table.rows}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +173,7 @@ def test_the_templates_own_answers_are_all_right() -> None:
 def test_every_turn_of_a_held_out_problem_must_be_right_to_the_letter(calls, reply, expected) -> None:
     turn = Turn("2 plus 3", (Step("2 + 3", "5"),), "2 + 3 is 5.")
     chat = Turn("hi", (), "Hello!")
-    answer = ModelAnswer(tuple(CalculatorCall(one, "5") for one in calls), reply)
+    answer = ModelAnswer(tuple(MadeCall(one, "5") for one in calls), reply)
     assert score_turns([turn], [answer]) == expected
     assert score_turns([chat, turn], [ModelAnswer((), "Hello!"), answer]) == expected
     assert score_turns([chat, turn], [ModelAnswer((), "Hello!")]) == WRONG
@@ -167,11 +192,13 @@ def test_later_requests_are_made_in_the_conversation_that_the_model_itself_held(
 
 
 def test_failures_are_told_with_what_was_called_and_said() -> None:
-    questions = make_questions(
-        [HandwrittenRequest("s1", "words", "two and two", "4"), HandwrittenRequest("s2", "chat", "hi", None)]
+    requests = (
+        HandwrittenRequest("s1", "words", ("two and two",), "4"),
+        HandwrittenRequest("s2", "chat", ("hi",), None),
     )
     model = ScriptedModel(call("2 * 3"), "2 × 3 is 6.", "Hello!")
-    table, failures = asyncio.run(ask_all(model, "list", questions, ONE_AT_A_TIME))
+    asked = ask(model, make_questions(requests))
+    failures = collect_wrong_answers(asked)
     assert [failure.id for failure in failures] == ["s1"]
     assert list(format_wrong_answers(failures)) == [
         "s1 (words): wrong call and answer",
@@ -180,21 +207,17 @@ def test_failures_are_told_with_what_was_called_and_said() -> None:
         "    '2 × 3 is 6.'",
         "",
     ]
-    assert [(row.kind, row.n, row.both.right) for row in table.rows] == [("words", 1, 0), ("chat", 1, 1)]
+    assert [one.score.is_right for one in asked] == [False, True]
 
 
 def test_an_error_ends_all_that_is_under_way() -> None:
-    questions = make_questions([HandwrittenRequest(f"s{number}", "chat", "hi", None) for number in range(9)])
+    questions = make_questions([HandwrittenRequest(f"s{number}", "chat", ("hi",), None) for number in range(9)])
     with pytest.raises(ModelError, match="the script has ended"):
-        asyncio.run(ask_all(ScriptedModel("Hello!"), "list", questions, EvaluationSettings(together=4)))
+        ask(ScriptedModel("Hello!"), questions, together=4)
 
 
 def test_a_report_as_json_and_as_tables() -> None:
-    model = ScriptedModel(
-        *script_of(
-            [turn for example in draw_examples(1, 40, held_out=True, mix=CALCULATOR_ALONE) for turn in example.turns]
-        )
-    )
+    model = ScriptedModel(*script_of(list(draw_examples(1, 40, held_out=True))))
     report = asyncio.run(evaluate(model, ONE_AT_A_TIME))
     told = json.loads(json.dumps(report.as_json()))
     assert (told["model"], told["seed"], "failures" in told) == ("scripted", 1, False)
@@ -255,8 +278,9 @@ def test_a_number_is_found_however_it_is_written(value) -> None:
 def test_settings_that_ask_for_nothing_or_for_what_is_never_shown() -> None:
     with pytest.raises(SettingsError, match="nothing to ask"):
         run_evaluation(EvaluationSettings(count=0))
-    with pytest.raises(SettingsError, match="never shown"):
-        run_evaluation(EvaluationSettings(phrasings="final", failures=True))
+    for phrasings in ("final", "held-out"):
+        with pytest.raises(SettingsError, match="never shown"):
+            run_evaluation(EvaluationSettings(phrasings=phrasings, failures=True))
     with pytest.raises(ValidationError):
         EvaluationSettings(count=-1)
 
@@ -268,7 +292,7 @@ def test_a_folder_without_a_model_is_named(tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["steering", "final"])
 def test_the_lists_are_read_whole(name) -> None:
-    phrasings = read_handwritten_requests(name)
+    phrasings = read_calculator_requests(name)
     assert len(phrasings) >= 300
     assert {question.kind for question in make_questions(phrasings)} >= {"symbols", "reverse", "refusal"}
 

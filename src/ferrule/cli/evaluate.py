@@ -33,7 +33,9 @@ def evaluate_embedded(
     model: Annotated[Path | None, typer.Option(metavar="FOLDER", help="A model's folder; else the package's.")] = None,
     count: Annotated[int | None, typer.Option(min=0, help="How many held-out problems to draw.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Which problems are drawn.")] = None,
-    phrasings: Annotated[str | None, typer.Option(help="An additional list of questions: steering or final.")] = None,
+    phrasings: Annotated[
+        str | None, typer.Option(help="Also ask lists by hand: steering, final, open or held-out.")
+    ] = None,
     config: ConfigFile = None,
     changes: Changes = None,
     threshold: Threshold = None,

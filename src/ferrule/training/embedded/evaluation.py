@@ -1,12 +1,10 @@
 """`ferrule eval embedded`: how often a model's calls and final answers are right, by kind.
 
-Each question goes through the ordinary pipeline: the model writes a call, the executor runs it, the model answers from
-the result. Needs no torch.
+`asking.py` asks the questions, `scoring.py` and `handwritten.py` make them. Needs no torch.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,21 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ferrule._util.background import run_synchronously
 from ferrule.agent.pipeline import Pipeline
-from ferrule.builtin_tools import calculator
-from ferrule.conversation import Conversation, Message, Text, ToolCall, ToolResult
 from ferrule.engines import limit_blas_threads
 from ferrule.errors import SettingsError
 from ferrule.models.protocol import Model
+from ferrule.training.embedded.asking import ScoredQuestion, ask_all
+from ferrule.training.embedded.handwritten import HELD_OUT_LISTS, read_lists
 from ferrule.training.embedded.report import FigureTable, Report, WrongAnswer, make_table
-from ferrule.training.embedded.scoring import (
-    CalculatorCall,
-    ModelAnswer,
-    Question,
-    Score,
-    draw_held_out_questions,
-    make_questions,
-    read_handwritten_requests,
-)
+from ferrule.training.embedded.scoring import Question, draw_held_out_questions
 
 HELD_OUT = "held-out problems"
 
@@ -45,10 +35,11 @@ class EvaluationSettings(BaseModel):
     """Held-out problems to draw."""
     seed: Annotated[int, Field(ge=0)] = 1
     """The seed for drawing problems."""
-    phrasings: Literal["steering", "final", "none"] = "none"
-    """The hand-written list to ask as well: recipes may be tuned on `steering`, never on `final`."""
+    phrasings: Literal["steering", "final", "open", "held-out", "none"] = "none"
+    """The hand-written lists to ask as well: recipes may be tuned on `steering` and `open` (of the second edition, with
+    foreign tools), never on `final` and `held-out`."""
     failures: bool = False
-    """Report the questions with wrong answers; those of the `final` list are never reported."""
+    """Report the questions with wrong answers; those of `final` and `held-out` are never reported."""
     together: Annotated[int, Field(gt=0)] = 32
     """Concurrent conversations."""
     most_tokens: Annotated[int, Field(gt=0)] = 400
@@ -79,104 +70,43 @@ async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | 
 
 
 async def evaluate(model: Model, settings: EvaluationSettings, progress: Progress | None = None) -> Report:
-    """Measure a model, which must know the calculator, greedily; ignores `settings.model`. Raises as above."""
+    """Measure a model, which must know the calculator, greedily; ignores `settings.model`. Raises as above.
+
+    One that knows no other tool is asked no question that offers others.
+    """
     _check(settings)
-    sets = {HELD_OUT: list(draw_held_out_questions(settings.count, settings.seed))} if settings.count else {}
-    if settings.phrasings != "none":
-        sets[f"{settings.phrasings} phrasings"] = make_questions(read_handwritten_requests(settings.phrasings))
-    everything = [question for questions in sets.values() for question in questions]
-    counted = _count(len(everything), progress)
+    sets = _collect_questions(settings, has_tools=model.capabilities.tools is None)
+    counted = _count(sum(map(len, sets.values())), progress)
+    pipeline = Pipeline(model).with_(max_tokens=settings.most_tokens)
     tables: list[FigureTable] = []
     failures: list[WrongAnswer] = []
     for name, questions in sets.items():
-        table, failed = await ask_all(model, name, questions, settings, counted)
-        tables.append(table)
-        failures += failed if settings.failures else ()
+        scored = await ask_all(pipeline, questions, settings.together, counted)
+        tables.append(make_table(name, ((one.question.kind, one.score) for one in scored)))
+        failures += collect_wrong_answers(scored) if settings.failures else ()
     return Report(model.name, settings.seed, tuple(tables), tuple(failures))
 
 
-async def ask_all(
-    model: Model,
-    name: str,
-    questions: Iterable[Question],
-    settings: EvaluationSettings,
-    report_progress: Callable[[], None] = lambda: None,
-) -> tuple[FigureTable, list[WrongAnswer]]:
-    """Ask one set of questions, many at once; its figures and what failed. `report_progress` is called after each."""
-    ordered = list(questions)
-    pipeline = Pipeline(model).with_(max_tokens=settings.most_tokens).using(calculator)
-    places = asyncio.Semaphore(settings.together)
-
-    async def ask_one(question: Question) -> tuple[ModelAnswer, ...]:
-        async with places:
-            answers = await answer_requests(question.prompts, pipeline)
-        report_progress()
-        return answers
-
-    tasks = [asyncio.create_task(ask_one(question)) for question in ordered]
-    try:
-        answered = await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-    scores = [question.score(answers) for question, answers in zip(ordered, answered, strict=True)]
-    table = make_table(name, ((question.kind, score) for question, score in zip(ordered, scores, strict=True)))
-    return table, _collect_wrong_answers(ordered, answered, scores)
+def _collect_questions(settings: EvaluationSettings, *, has_tools: bool) -> dict[str, list[Question]]:
+    """The questions that a model can be asked, by the name of their table; there is no table without a question."""
+    sets: dict[str, list[Question]] = {
+        HELD_OUT: list(draw_held_out_questions(settings.count, settings.seed, has_tools=has_tools))
+    }
+    if settings.phrasings != "none":
+        sets |= read_lists(settings.phrasings)
+    asked = {
+        name: [question for question in questions if has_tools or not question.tools]
+        for name, questions in sets.items()
+    }
+    return {name: questions for name, questions in asked.items() if questions}
 
 
-async def answer_requests(prompts: Iterable[str], pipeline: Pipeline) -> tuple[ModelAnswer, ...]:
-    """Make requests one after another in one conversation; stops early if the model fails to end a turn."""
-    conversation = Conversation()
-    answers: list[ModelAnswer] = []
-    for prompt in prompts:
-        run = await pipeline.chat(conversation).chat(prompt).run()
-        answers.append(_make_answer(run.conversation.messages[len(conversation) + 1 :], run.stopped == "done"))
-        if not answers[-1].is_finished:
-            break
-        conversation = run.conversation
-    return tuple(answers)
-
-
-def _make_answer(messages: Iterable[Message], is_finished: bool) -> ModelAnswer:
-    said: list[str] = []
-    expressions: dict[str, str] = {}
-    results: dict[str, ToolResult] = {}
-    for message in messages:
-        if message.role == "tool":
-            results[message.result.call_id] = message.result
-            continue
-        said.append(message.text)
-        expressions |= {
-            call.id: _get_expression(call) if isinstance(call, ToolCall) else call.raw for call in message.calls
-        }
-    calls = (
-        CalculatorCall(expression, _get_own_text(results[id_]), results[id_].is_error)
-        for id_, expression in expressions.items()
-        if id_ in results
-    )
-    return ModelAnswer(tuple(calls), "".join(said), is_finished)
-
-
-def _get_own_text(result: ToolResult) -> str:
-    """The result's text, without the note added to repeated calls."""
-    return next((part.text for part in result.content if isinstance(part, Text)), "")
-
-
-def _get_expression(call: ToolCall) -> str:
-    """The expression of a calculator call; the arguments as written if there is none."""
-    try:
-        return str(call.decode()["expression"])
-    except (ValueError, KeyError, TypeError):
-        return call.arguments
-
-
-def _collect_wrong_answers(
-    questions: list[Question], answered: list[tuple[ModelAnswer, ...]], scores: list[Score]
-) -> list[WrongAnswer]:
+def collect_wrong_answers(scored: Iterable[ScoredQuestion]) -> list[WrongAnswer]:
+    """What was answered wrongly."""
     return [
-        WrongAnswer(question.id, question.kind, question.prompts, answers, score)
-        for question, answers, score in zip(questions, answered, scores, strict=True)
-        if not score.is_right
+        WrongAnswer(one.question.id, one.question.kind, one.question.prompts, one.answers, one.score)
+        for one in scored
+        if not one.score.is_right
     ]
 
 
@@ -195,7 +125,8 @@ def _count(total: int, progress: Progress | None) -> Callable[[], None]:
 def _check(settings: EvaluationSettings) -> None:
     if not settings.count and settings.phrasings == "none":
         raise SettingsError("nothing to ask: count is 0 and no list of phrasings is named")
-    if settings.failures and settings.phrasings == "final":
+    if settings.failures and settings.phrasings in HELD_OUT_LISTS:
         raise SettingsError(
-            "failures of the final list are never shown, so that no recipe is tuned on them; ask for figures"
+            f"failures of the {settings.phrasings} list are never shown, so that no recipe is tuned on them; "
+            "ask for figures"
         )

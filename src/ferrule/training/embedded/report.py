@@ -109,10 +109,11 @@ class Report:
 
 
 def make_table(name: str, scored: Iterable[tuple[str, Score]]) -> FigureTable:
-    """The figures of scores by kind, in the order of the templates' kinds."""
-    by_kind: dict[str, list[Score]] = {kind: [] for kind in (*KINDS, "turns")}
+    """The figures of scores by kind: the templates' kinds in their order, then others, and last several turns."""
+    by_kind: dict[str, list[Score]] = {kind: [] for kind in KINDS}
     for kind, score in scored:
-        by_kind[kind].append(score)
+        by_kind.setdefault(kind, []).append(score)
+    by_kind["turns"] = by_kind.pop("turns", [])
     rows = tuple(_make_row(kind, scores) for kind, scores in by_kind.items() if scores)
     return FigureTable(name, rows, _make_row("all", [score for scores in by_kind.values() for score in scores]))
 
@@ -150,6 +151,6 @@ def format_wrong_answers(failures: Iterable[WrongAnswer]) -> Iterator[str]:
         yield f"{failure.id} ({failure.kind}): wrong {' and '.join(wrong)}"
         for prompt, answer in zip(failure.prompts, failure.answers, strict=False):
             yield f"  > {prompt!r}"
-            yield from (f"    {call.expression}  →  {call.result}" for call in answer.calls)
+            yield from (f"    {call.text}  →  {call.result}" for call in answer.calls)
             yield f"    {answer.reply!r}" + ("" if answer.is_finished else " (never ended)")
         yield ""
