@@ -56,7 +56,9 @@ def _write_as_user(rng: random.Random, numbers: list[Number]) -> str:
     if form < 0.5 and len(said) > 2:
         return f"{', '.join(said[:-1])}, and {said[-1]}"
     if has_commas:
-        return (", " if form < 0.83 or in_words else ",").join(said)
+        # "899,890,273" would be one number.
+        looks_grouped = any(len(text) == 3 for text in said[1:])
+        return (", " if form < 0.83 or in_words or looks_grouped else ",").join(said)
     return (" and " if form < 0.96 or in_words else " ").join(said)
 
 

@@ -200,10 +200,10 @@ def _draw_text(rng: random.Random, name: str, base: str, source: Plan, drawn: Dr
 
 
 def _draw_ordinal(rng: random.Random, name: str, drawn: DrawnValues) -> None:
-    """A position in the text of the turn, rarely one that it doesn't have."""
+    """A position from 2 in the text of the turn, rarely one that it doesn't have; the first letter has its own call."""
     longest = min((len(text) for text in drawn.texts.values()), default=12)
     past_the_end = 3 if rng.random() < 0.04 else 0
-    position = 1 + int(rng.random() * (longest + past_the_end))
+    position = 2 + int(rng.random() * (max(longest - 1, 1) + past_the_end))
     drawn.texts[name] = str(position)
     drawn.letters_said[name] = write_ordinal(position, in_words=rng.random() < 0.6)
 
