@@ -1,6 +1,8 @@
 """Conversations with foreign tools: seeded, their calls valid, their texts copied, their replies from the results."""
 
 import itertools
+import keyword
+import random
 import re
 
 import jsonschema
@@ -9,6 +11,7 @@ import pytest
 from ferrule.conversation import ToolCall
 from ferrule.formats.nanochat import dump, get_offered_tools, load, read_offered_tools
 from ferrule.training.synth import EARLY, Example, Mix, draw_examples, to_json
+from ferrule.training.synth.tool_use.inventing import ToolInventor
 from ferrule.training.synth.tool_use.tool_replies import (
     DECLINED,
     write_joint_reply,
@@ -113,6 +116,12 @@ def test_all_kinds_of_turns_occur(examples: list[Example]) -> None:
     withheld = [turn for turn in turns if not turn.is_trained]
     assert withheld
     assert all(turn.reply.startswith("I'm not sure. Should I call ") and not turn.steps for turn in withheld)
+
+
+@pytest.mark.parametrize("seed", [164_830, 218_466])
+def test_a_made_up_noun_is_no_keyword_of_python(seed: int) -> None:
+    """Of these seeds the first words are `del` and `for`."""
+    assert not keyword.iskeyword(ToolInventor().invent(random.Random(seed)).domain)
 
 
 def test_early_conversations_have_one_turn() -> None:

@@ -4,6 +4,7 @@ A pattern is a tool template with `@noun`, `@nouns` and `@a` (the noun with its 
 `key` identifies one of the nouns, by a code or a name as the kind of noun has it.
 """
 
+import keyword
 import random
 import re
 from collections.abc import Sequence
@@ -82,13 +83,21 @@ class ToolInventor:
 
     def _draw_noun(self, rng: random.Random) -> Noun:
         if rng.random() < _MADE_UP_SHARE:
-            word = draw_pseudo_word(rng)
+            word = _draw_made_up_word(rng)
             return Noun(pick(rng, ("record", "named")), word, f"{word}s")
         noun = pick(rng, self._nouns)
         if rng.random() > _MODIFIED_SHARE:
             return noun
         modifier = pick(rng, self._modifiers)
         return Noun(noun.kind, f"{modifier} {noun.singular}", f"{modifier} {noun.plural}")
+
+
+def _draw_made_up_word(rng: random.Random) -> str:
+    """A made-up word that can name an argument, which `not` can't."""
+    word = draw_pseudo_word(rng)
+    while keyword.iskeyword(word):
+        word = draw_pseudo_word(rng)
+    return word
 
 
 def list_nouns() -> tuple[Noun, ...]:
