@@ -36,6 +36,7 @@ _MODULES: Final = (
     "wording",
     "detection",
     "conversion",
+    "sql",
     "json_errors",
     "forms",
     "csv_types",
@@ -334,7 +335,7 @@ class _Reader:
 
     async def profile(self, part: _Part) -> Any:
         """Profile a table that was converted."""
-        async with await self._open(part.source, "profiling") as session:
+        async with await self._open(part.source, "sql", "profiling") as session:
             data = self._find(part.parquet)
             return await _call(session, part.source, f"profile_table({data!r}, {self._memory}, {SEED})")
 

@@ -17,6 +17,7 @@ import duckdb
 import fsspec
 
 from ferrule.analysis.data.child.json_errors import explain_json
+from ferrule.analysis.data.child.sql import quote_name, quote_text
 from ferrule.analysis.data.child.wording import describe_renamed, make_unique, quote_column
 
 PIECE = 4 << 20
@@ -166,11 +167,6 @@ def copy_relation(memory: int, sql: str, reader: Any = None) -> PieceStream:
     return stream
 
 
-def quote(text: str) -> str:
-    """Write a text as an SQL string."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def make_parquet_query(path: str) -> tuple[str, list[str]]:
     """Return the query of a file of Parquet, and notes."""
     import pyarrow.parquet as pq
@@ -189,14 +185,14 @@ def make_parquet_query(path: str) -> tuple[str, list[str]]:
             notes.append(f"{quote_column(field.name)}: durations are whole numbers here, in {kind[9:-1]}")
         elif kind.startswith("decimal") and field.type.precision > 15:
             notes.append(f"{quote_column(field.name)}: decimals are floats in pandas, which round after 15 digits")
-    return f"SELECT * FROM read_parquet({quote(path)})", renamed + notes
+    return f"SELECT * FROM read_parquet({quote_text(path)})", renamed + notes
 
 
 def make_json_query(path: str, kind: str, memory: int) -> tuple[str, list[str]]:
     """Return the query of a file of JSON or JSON lines, and notes; an object of lists is a table too."""
     shape = "newline_delimited" if kind == "jsonl" else "auto"
     # Types by all rows: by the first ones, whole numbers would round a fraction that comes later.
-    source = f"read_json({quote(path)}, format='{shape}', sample_size=-1)"
+    source = f"read_json({quote_text(path)}, format='{shape}', sample_size=-1)"
     lists = find_lists(connect(memory), source) if kind == "json" else []
     if len(lists) == 1 and "STRUCT" in lists[0][1]:
         return f"SELECT unnest({lists[0][0]}, max_depth := 2) FROM {source}", []
@@ -216,8 +212,8 @@ def make_json_query(path: str, kind: str, memory: int) -> tuple[str, list[str]]:
     if not mixed:
         return f"SELECT * FROM {source}", notes
     notes += [f"{quote_column(name)} is text: its values are of several types" for name in mixed]
-    root = quote("$")
-    quoted = ['"' + name.replace('"', '""') + '"' for name in mixed]
+    root = quote_text("$")
+    quoted = list(map(quote_name, mixed))
     return f"SELECT * REPLACE ({', '.join(f'{one} ->> {root} AS {one}' for one in quoted)}) FROM {source}", notes
 
 
@@ -237,5 +233,5 @@ def find_lists(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple
     if len(connection.execute(f"SELECT 1 FROM {source} LIMIT 2").fetchall()) != 1:
         return []
     columns = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    found = [('"' + row[0].replace('"', '""') + '"', row[1]) for row in columns]
+    found = [(quote_name(row[0]), row[1]) for row in columns]
     return found if all(kind.endswith("[]") for _, kind in found) else []

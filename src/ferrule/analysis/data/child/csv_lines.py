@@ -19,8 +19,8 @@ from typing import Any
 import duckdb
 
 from ferrule.analysis.data.child.csv_header import count_filled, has_second_header, join_header, looks_like_header
-from ferrule.analysis.data.child.csv_types import TypeFinder, list_texts
-from ferrule.analysis.data.child.forms import quote_text
+from ferrule.analysis.data.child.csv_types import TypeFinder
+from ferrule.analysis.data.child.sql import list_texts, quote_text
 from ferrule.analysis.data.child.wording import describe_renamed, describe_total, make_unique
 
 CHARACTERS = 1 << 20

@@ -18,8 +18,8 @@ from ferrule.analysis.data.child.forms import (
     find_date_forms,
     find_decimal,
     find_number_form,
-    quote_text,
 )
+from ferrule.analysis.data.child.sql import list_texts, quote_name, quote_text
 from ferrule.analysis.data.child.wording import (
     MISSING,
     PLACEHOLDERS,
@@ -351,13 +351,3 @@ def is_code(sample: Sequence[str]) -> bool:
 def is_boolean(sample: Sequence[str]) -> bool:
     """Are most of the values true or false?"""
     return sum(value.lower() in {"true", "false"} for value in sample) >= MOST * len(sample)
-
-
-def quote_name(name: str) -> str:
-    """Write a name as SQL does."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def list_texts(texts: Sequence[str]) -> str:
-    """Write texts as a list of SQL strings."""
-    return ", ".join(map(quote_text, texts))

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ferrule.analysis.data.child.sql import quote_text
+
 CURRENCY = "[$€£¥₹₩₽₺₴]|USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|TRY"
 SPACES = " \u00a0\u202f"
 SIGN = "[+−-]?"
@@ -44,11 +46,6 @@ class Form:
     def is_number(self) -> bool:
         """Is the value to be cast to a number?"""
         return self.what.startswith("numbers")
-
-
-def quote_text(text: str) -> str:
-    """Write a text as an SQL string."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _match(pattern: str) -> str:

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ferrule.analysis.data.child.sql import quote_name
+
 SAMPLED_ROWS = 100_000
 SHOWN_ROWS = 5
 COLUMNS_AT_ONCE = 50
@@ -51,7 +53,7 @@ def profile_table(path: str, memory: int, seed: int) -> dict[str, Any]:
         part = columns[start : start + COLUMNS_AT_ONCE]
         block = [(f"c{place}", kind) for place, (_, kind) in enumerate(part)]
         # A view of a block: one of thousands of columns would be planned anew by each query.
-        names = [_quote_name(name) + f" AS c{place}" for place, (name, _) in enumerate(part)]
+        names = [quote_name(name) + f" AS c{place}" for place, (name, _) in enumerate(part)]
         connection.execute(f"CREATE OR REPLACE VIEW source AS SELECT {', '.join(names)} FROM read_parquet('{path}')")
         _make_sample(connection, [name for name, _ in block], rows, seed)
         _, whole = _profile_rows(connection, block)
@@ -112,10 +114,6 @@ def _connect_for_profile(memory: int) -> duckdb.DuckDBPyConnection:
 def _describe_columns(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
     described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
     return [(row[0], _name_type(row[1])) for row in described]
-
-
-def _quote_name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _name_by_number(connection: duckdb.DuckDBPyConnection, source: str, width: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ferrule.analysis.data.child.sql import quote_name
 from ferrule.analysis.data.child.wording import (
     MISSING,
     describe_misfits,
@@ -62,11 +63,6 @@ def _open_database(path: str) -> sqlite3.Connection:
     database = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True, check_same_thread=False)
     database.text_factory = lambda data: data.decode("utf-8", "replace")
     return database
-
-
-def quote_name(name: str) -> str:
-    """Write a name as SQL does."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def read_database_table(path: str, name: str) -> tuple[Any, list[str]]:
