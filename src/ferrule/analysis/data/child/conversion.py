@@ -10,7 +10,7 @@ import json
 import queue
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import duckdb
@@ -193,13 +193,15 @@ def make_json_query(path: str, kind: str, memory: int) -> tuple[str, list[str]]:
     shape = "newline_delimited" if kind == "jsonl" else "auto"
     # Types by all rows: by the first ones, whole numbers would round a fraction that comes later.
     source = f"read_json({quote_text(path)}, format='{shape}', sample_size=-1)"
-    lists = find_lists(connect(memory), source) if kind == "json" else []
+    connection = connect(memory)
+    # Each description parses the whole file.
+    described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    columns = {row[0]: row[1] for row in described}
+    lists = find_lists(connection, source, columns) if kind == "json" else []
     if len(lists) == 1 and "STRUCT" in lists[0][1]:
         return f"SELECT unnest({lists[0][0]}, max_depth := 2) FROM {source}", []
     if lists:
         return f"SELECT {', '.join(f'unnest({name}) AS {name}' for name, _ in lists)} FROM {source}", []
-    described = connect(memory).execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    columns = {row[0]: row[1] for row in described}
     if list(columns) == ["json"]:
         explain_json(path, kind)
     notes = _find_renamed(path, list(columns))
@@ -228,10 +230,12 @@ def _find_renamed(path: str, columns: list[str]) -> list[str]:
     return describe_renamed([old for old, _ in renamed], [new for _, new in renamed])
 
 
-def find_lists(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
+def find_lists(
+    connection: duckdb.DuckDBPyConnection, source: str, columns: Mapping[str, str]
+) -> list[tuple[str, str]]:
     """Return the columns, quoted, and their types, if there is one object whose members are all lists."""
+    if not all(kind.endswith("[]") for kind in columns.values()):
+        return []
     if len(connection.execute(f"SELECT 1 FROM {source} LIMIT 2").fetchall()) != 1:
         return []
-    columns = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    found = [(quote_name(row[0]), row[1]) for row in columns]
-    return found if all(kind.endswith("[]") for _, kind in found) else []
+    return [(quote_name(name), kind) for name, kind in columns.items()]
