@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypedDict
 
@@ -153,9 +153,7 @@ def _read_fraction(text: str, match: re.Match[str], value: float, last_digit: fl
     following = patterns.SUFFIX.match(text, end)
     suffix = following.groupdict() if following else {}
     end = following.end() if following else end
-    written = suffix.get("scale") or suffix.get("letter") or suffix.get("million")
-    scale = patterns.SCALES[written] if written else 1.0
-    percent = suffix.get("sign_percent") or suffix.get("percent")
+    scale, percent = _read_suffix(suffix)
     if re.search(rf"(?:^|[\s(])[{patterns.MINUS}]$", text[max(0, start - 2) : start]):
         start, value = start - 1, -value
     return FoundNumber(
@@ -164,7 +162,7 @@ def _read_fraction(text: str, match: re.Match[str], value: float, last_digit: fl
         text[start:end],
         value * scale,
         last_digit * scale,
-        percent=patterns.PERCENTS[percent] if percent else 0.0,
+        percent=percent,
         unit=read_unit(text, end),
         **_read_before(text, start),
     )
@@ -206,13 +204,12 @@ def _read_quantity(text: str, match: re.Match[str], *, decimal_comma: bool) -> F
     if ratio := patterns.RATIO.match(text, end):
         end = ratio.end()
     value, last_digit = _read_digits(digits)
-    scale = 10.0 ** _read_exponent(match["exponent"]) if match["exponent"] else 1.0
-    if written := suffix.get("scale") or suffix.get("letter") or suffix.get("million"):
-        scale *= patterns.SCALES[written]
-    elif match["currency"] and re.match(r"[mb](?!\w)", text[end : end + 2]):
+    scale, percent = _read_suffix(suffix)
+    if scale == 1.0 and match["currency"] and re.match(r"[mb](?!\w)", text[end : end + 2]):
         # "$5m" is money, and "5m" a length.
-        scale, end = scale * patterns.SCALES[text[end].upper()], end + 1
-    percent = suffix.get("sign_percent") or suffix.get("percent")
+        scale, end = patterns.SCALES[text[end].upper()], end + 1
+    if match["exponent"]:
+        scale *= 10.0 ** _read_exponent(match["exponent"])
     start, is_negative = _read_sign(text, match)
     return FoundNumber(
         start,
@@ -220,10 +217,17 @@ def _read_quantity(text: str, match: re.Match[str], *, decimal_comma: bool) -> F
         text[start:end],
         (-value if is_negative else value) * scale,
         last_digit * scale,
-        percent=patterns.PERCENTS[percent] if percent else 0.0,
+        percent=percent,
         unit=unit,
         **_read_before(text, start),
     )
+
+
+def _read_suffix(suffix: Mapping[str, str | None]) -> tuple[float, float]:
+    """What a number is multiplied with by "million" or "k", and the size of one percent or basis point after it."""
+    written = suffix.get("scale") or suffix.get("letter") or suffix.get("million")
+    percent = suffix.get("sign_percent") or suffix.get("percent")
+    return patterns.SCALES[written] if written else 1.0, patterns.PERCENTS[percent] if percent else 0.0
 
 
 def _read_sign(text: str, match: re.Match[str]) -> tuple[int, bool]:
