@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -92,8 +93,13 @@ def inspect_csv(
     def read(missing: Sequence[str]) -> str:
         return f"read_csv({quote_text(path)}, {', '.join(options)}, nullstr=[{list_texts(missing)}]"
 
+    @cache
+    def inspect_original() -> Lines:
+        # It reads the whole file, and a misfit of each column may be located.
+        return inspect_irregular(original) if original else lines
+
     def locate(row: int, place: int, value: str) -> str:
-        return find_line(inspect_irregular(original) if original else lines, row, place, value)
+        return find_line(inspect_original(), row, place, value)
 
     return lines, TypeFinder(connection, read, lines.delimiter, locate), notes
 
