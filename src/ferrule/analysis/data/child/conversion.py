@@ -230,9 +230,7 @@ def _find_renamed(path: str, columns: list[str]) -> list[str]:
     return describe_renamed([old for old, _ in renamed], [new for _, new in renamed])
 
 
-def find_lists(
-    connection: duckdb.DuckDBPyConnection, source: str, columns: Mapping[str, str]
-) -> list[tuple[str, str]]:
+def find_lists(connection: duckdb.DuckDBPyConnection, source: str, columns: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the columns, quoted, and their types, if there is one object whose members are all lists."""
     if not all(kind.endswith("[]") for kind in columns.values()):
         return []

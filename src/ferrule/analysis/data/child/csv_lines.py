@@ -22,7 +22,7 @@ import duckdb
 from ferrule.analysis.data.child.csv_header import count_filled, has_second_header, join_header, looks_like_header
 from ferrule.analysis.data.child.csv_types import TypeFinder
 from ferrule.analysis.data.child.sql import list_texts, quote_text
-from ferrule.analysis.data.child.wording import describe_renamed, describe_total, make_unique
+from ferrule.analysis.data.child.wording import describe_renamed, describe_title, describe_total, make_unique
 
 CHARACTERS = 1 << 20
 """That are written at a time."""
@@ -30,7 +30,6 @@ DELIMITERS = (",", ";", "\t", "|")
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "vertical bars", " ": "spaces", ":": "colons"}
 NO_DELIMITER = "\x1f"
 """For a file of one column: what no text has."""
-LINES_SHOWN = 3
 HEAD_LINES = 100
 """Lines among which the header is looked for."""
 TAIL = 1 << 16
@@ -258,18 +257,10 @@ def _scan(lines: Lines) -> None:
     lines.first_line = first_line + 1 if lines.has_header else first_line
     lines.width = max([len(lines.header), *(width for width, count in widths.items() if count)])
     if title:
-        lines.notes.append(_describe_title(head[:title]))
+        lines.notes.append(describe_title([" ".join(filter(None, cells)) for _, cells in head[:title]], "line"))
     data = [(len(cells), count_filled(cells), 1, line) for line, cells in head if line >= lines.first_line]
     data += [(cells, filled, count, line) for (cells, filled), (count, line) in shapes.items()]
     _note_lengths(lines, len(first) if lines.has_header else usual, data)
-
-
-def _describe_title(head: Sequence[tuple[int, list[str]]]) -> str:
-    texts = [" ".join(filter(None, cells))[:80] for _, cells in head]
-    shown = ", ".join(repr(text) for text in texts[:LINES_SHOWN])
-    more = f" and {len(texts) - LINES_SHOWN:,} more" if len(texts) > LINES_SHOWN else ""
-    what = "line above the header isn't" if len(texts) == 1 else "lines above the header aren't"
-    return f"{len(texts):,} {what} part of the table: {shown}{more}"
 
 
 def _note_lengths(lines: Lines, width: int, data: Sequence[tuple[int, int, int, int]]) -> None:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 
 SHOWN = 5
+TITLES_SHOWN = 3
 CELL_LENGTH = 60
 ONE = {"numbers": "a number", "dates": "a date", "times": "a time"}
 MISSING = ("", "#N/A", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "<NA>", "#NA", "-nan", "-NaN")
@@ -79,6 +80,14 @@ def describe_misfits(name: str, misfits: int, total: int, what: str, value: obje
     verb = f"is not {one}" if misfits == 1 else f"are not {what}"
     lead = "such as" if not place else f"{place}:" if misfits == 1 else f"the first is in {place}:"
     return f"{quote_column(name)} is text: {misfits:,} of {total:,} values {verb} ({lead} {quote_cell(value)})"
+
+
+def describe_title(texts: Sequence[str], what: str) -> str:
+    """Say which texts stand above the header, each in a `what` of its own."""
+    shown = ", ".join(repr(text[:80]) for text in texts[:TITLES_SHOWN])
+    more = f" and {len(texts) - TITLES_SHOWN:,} more" if len(texts) > TITLES_SHOWN else ""
+    left_out = write_count(len(texts), f"{what} above the header isn't", f"{what}s above the header aren't")
+    return f"{left_out} part of the table: {shown}{more}"
 
 
 def describe_total(cells: Sequence[object], place: str) -> list[str]:

@@ -17,6 +17,7 @@ from ferrule.analysis.data.child.wording import (
     describe_misfits,
     describe_missing,
     describe_renamed,
+    describe_title,
     describe_total,
     list_columns,
     make_unique,
@@ -110,10 +111,8 @@ def _leave_out_title(rows: list[NumberedRow], notes: list[str]) -> list[Numbered
     if title and _is_name_of_last(rows[title - 1][1], rows[title][1]):
         title -= 1
     if title:
-        texts = [str(next(cell for cell in row if cell is not None))[:80] for _, row in rows[:title]]
-        shown = ", ".join(map(repr, texts[:3])) + (f" and {title - 3} more" if title > 3 else "")
-        what = write_count(title, "row above the header isn't", "rows above the header aren't")
-        notes.append(f"{what} part of the table: {shown}")
+        texts = [str(next(cell for cell in row if cell is not None)) for _, row in rows[:title]]
+        notes.append(describe_title(texts, "row"))
     return rows[title:]
 
 
@@ -195,9 +194,7 @@ def _join_names(parts: Sequence[Any]) -> str | None:
 def _write_name(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
-        return value.date().isoformat()
-    return " ".join(str(value).split())
+    return " ".join(_write_value(value).split())
 
 
 def make_arrow_table(
