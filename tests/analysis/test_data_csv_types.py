@@ -85,7 +85,7 @@ CASES: dict[str, tuple[str, dict[str, str], list[str]]] = {
         "Report\n\namount,day\n1,2024-01-01\n2,2024-01-02\n3,2024-01-03\n4,2024-01-04\noops\n",
         {"amount": "text", "day": "date"},
         [
-            "1 line above the header isn't part of the table: 'Report'",
+            '1 line above the header isn\'t part of the table: "Report"',
             "1 line has fewer cells than the header, which has 2 (line 8): what they lack is missing values",
             "'amount' is text: 1 of 5 values is not a number (line 8: \"oops\")",
         ],
@@ -129,7 +129,7 @@ CASES: dict[str, tuple[str, dict[str, str], list[str]]] = {
     "excel.csv": (
         "sep=;\na;b\n1;2\n3;4\n",
         {"a": "integer", "b": "integer"},
-        ["separated by semicolons", "1 line above the header isn't part of the table: 'sep='"],
+        ["separated by semicolons", '1 line above the header isn\'t part of the table: "sep="'],
     ),
     "spaces.csv": (
         "price,fee\n1\u00a0234.5,USD 3\n12\u00a0345,USD 4.50\n",

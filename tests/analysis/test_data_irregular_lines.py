@@ -63,7 +63,7 @@ CASES: dict[str, tuple[str, int, list[str], list[str]]] = {
         "Report of sales\nMade in May\n\nregion,amount\nNorth,1\nSouth,2\nWest,3\n",
         3,
         ["region", "amount"],
-        ["2 lines above the header aren't part of the table: 'Report of sales', 'Made in May'"],
+        ['2 lines above the header aren\'t part of the table: "Report of sales", "Made in May"'],
     ),
     "renamed.csv": (
         "DUP,dup,x\n1,2,3\n",

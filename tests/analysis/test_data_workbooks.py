@@ -81,13 +81,15 @@ def test_rows_of_a_header_with_merged_cells_are_joined(tables: dict[str, Table])
     assert frame(table)["2024 H2"].tolist() == [4, 8]
     assert list(table.notes) == [
         "the sheet 'empty' is empty, and left out",
-        "2 rows above the header aren't part of the table: 'Sales by half-year', 'made in May'",
+        '2 rows above the header aren\'t part of the table: "Sales by half-year", "made in May"',
         "the 2 rows of the header are joined, as in '2023 H1'",
         "1 cell merged with the one above has its value",
         "1 hidden row is read like the others",
         "1 hidden column is read like the others",
         f"2 formulas have no saved values and are missing values, in 'Total': {SAVE}",
     ]
+    assert "Sales by half-year" in describe_tables([table], "samples")
+    assert "Sales by half-year" not in describe_tables([table], "profile")
 
 
 def test_a_first_row_with_gaps_above_names_is_part_of_the_header(tables: dict[str, Table]) -> None:

@@ -84,7 +84,7 @@ def describe_misfits(name: str, misfits: int, total: int, what: str, value: obje
 
 def describe_title(texts: Sequence[str], what: str) -> str:
     """Say which texts stand above the header, each in a `what` of its own."""
-    shown = ", ".join(repr(text[:80]) for text in texts[:TITLES_SHOWN])
+    shown = ", ".join(map(quote_cell, texts[:TITLES_SHOWN]))
     more = f" and {len(texts) - TITLES_SHOWN:,} more" if len(texts) > TITLES_SHOWN else ""
     left_out = write_count(len(texts), f"{what} above the header isn't", f"{what}s above the header aren't")
     return f"{left_out} part of the table: {shown}{more}"
