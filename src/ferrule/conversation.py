@@ -213,7 +213,8 @@ def _collect_items(value: object, what: str) -> tuple[Any, ...]:
 class Message:
     """One message. A tool message holds exactly one `ToolResult`.
 
-    `extra`, by provider, contains what must be sent back to it verbatim (signatures, native ids).
+    `extra`, by provider, contains what must be sent back to it verbatim (signatures, native ids), and under `ferrule`
+    what it knows of the message itself.
     """
 
     role: Role
@@ -238,6 +239,16 @@ class Message:
     def calls(self) -> tuple[ToolCall | MalformedCall, ...]:
         """The calls of this message in the order written, including malformed ones."""
         return tuple([part for part in self.parts if isinstance(part, _CALLS)])
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether training may teach it: not what a program wrote in the model's place (see `mark_untrained`)."""
+        return self.extra.get("ferrule", {}).get("trained") is not False
+
+    def mark_untrained(self) -> Message:
+        """The same message, which wasn't sampled and isn't to be learnt: no training data trains its tokens."""
+        own = {**self.extra.get("ferrule", {}), "trained": False}
+        return Message(self.role, self.parts, None, {**self.extra, "ferrule": own})
 
     @property
     def is_cut_off(self) -> bool:

@@ -176,6 +176,8 @@ class MessageFinished:
     """The token ids of a local model's prompt."""
     prompt_images: tuple[ImageInput, ...] = field(default=(), repr=False)
     """The places of images among these ids."""
+    confidences: tuple[float, ...] = ()
+    """How likely a local model found each call of the message, from 0 to 1; empty for any other model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ def test_an_error_of_the_tool_is_shown_as_one(reckoner: str) -> None:
 def test_events_as_json(reckoner: str) -> None:
     done = ferrule("ask", QUESTION, "--model", reckoner, "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert 0.5 < events[0].pop("confidence") <= 1
     assert events[0] == {
         "event": "call",
         "id": "call_1",

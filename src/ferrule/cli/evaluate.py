@@ -29,13 +29,16 @@ evaluate = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Measur
 
 
 @evaluate.command("embedded")
-def evaluate_embedded(
+def evaluate_embedded(  # noqa: PLR0913, PLR0917 - one parameter an option
     model: Annotated[Path | None, typer.Option(metavar="FOLDER", help="A model's folder; else the package's.")] = None,
     count: Annotated[int | None, typer.Option(min=0, help="How many held-out problems to draw.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Which problems are drawn.")] = None,
     phrasings: Annotated[
         str | None, typer.Option(help="Also ask lists by hand: steering, final, open or held-out.")
     ] = None,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Write the model's threshold for withholding, by the open lists.")
+    ] = False,
     config: ConfigFile = None,
     changes: Changes = None,
     threshold: Threshold = None,
@@ -50,6 +53,8 @@ def evaluate_embedded(
     from ferrule.training.embedded.evaluation import EvaluationSettings, run_evaluation
 
     options = {"model": model, "count": count, "seed": seed, "phrasings": phrasings}
+    if calibrate:
+        options["calibrate"] = True
     settings = read_settings(EvaluationSettings, config, changes or (), options)
     with open_progress_bar("questions", settings.count) as show:
         report = run_evaluation(settings, lambda done, total: show(done, total=total))

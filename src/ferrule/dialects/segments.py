@@ -6,7 +6,8 @@ it is a `Layout`, which `tokens/` turns into ids without any content becoming a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ferrule._util.quick_init import quick_init
@@ -64,6 +65,11 @@ class ImageSlot:
 
 TextSegment: TypeAlias = Control | Content
 Segment: TypeAlias = TextSegment | SampledIds | ImageSlot
+
+
+def mask_segments(segments: Iterable[Segment]) -> list[Segment]:
+    """The segments of text, none of them trained."""
+    return [replace(one, trained=False) if isinstance(one, Control | Content) else one for one in segments]
 
 
 @dataclass(frozen=True, slots=True)

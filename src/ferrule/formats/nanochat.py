@@ -10,7 +10,8 @@ again. Other keys of a conversation or a message, and whether a content was a st
 
 A conversation with `"tools": [{"name": …, "description": …, "parameters": …}]` offers these: in its python parts
 `get_weather(city="Paris", days=2)` is a call of that tool, and any text that isn't a call of an offered tool is the
-calculator's expression.
+calculator's expression. An assistant's message with `"trained": false` was written in the model's place, and isn't
+learnt.
 """
 
 from __future__ import annotations
@@ -63,13 +64,17 @@ class _Turn:
 
     def read_messages(self) -> list[Message]:
         role, content = self._read_role_and_content()
-        kept = {key: value for key, value in self.entry.items() if key not in ("role", "content")}
+        is_trained = self.entry.get("trained") is not False
+        own = ("role", "content") if is_trained else ("role", "content", "trained")
+        kept = {key: value for key, value in self.entry.items() if key not in own}
         if isinstance(content, str):
             extra = {_EXTRA: {"string": True, **({"keys": kept} if kept else {})}}
-            return [Message(role, (Text(content),), None, extra)]
-        found = self._read_parts(role, content)
-        extra = {_EXTRA: {"starts": True, **({"keys": kept} if kept else {})}}
-        return [Message(found[0].role, found[0].parts, None, extra), *found[1:]]
+            found = [Message(role, (Text(content),), None, extra)]
+        else:
+            found = self._read_parts(role, content)
+            extra = {_EXTRA: {"starts": True, **({"keys": kept} if kept else {})}}
+            found[0] = Message(found[0].role, found[0].parts, None, extra)
+        return found if is_trained else [message.mark_untrained() for message in found]
 
     def _read_role_and_content(self) -> tuple[Any, Any]:
         where = f"message {self.position}"
@@ -192,7 +197,7 @@ def dump(conversation: Conversation) -> dict[str, Any]:
     for message in conversation.messages:
         kept = message.extra.get(_EXTRA, {})
         starts = bool(kept) or message.role in ("system", "user")
-        continues = entries and entries[-1]["role"] == "assistant" and message.role in ("assistant", "tool")
+        continues = entries and entries[-1]["role"] == "assistant" and _belongs_to(message, entries[-1])
         if continues and not starts and isinstance(entries[-1]["content"], list):
             entries[-1]["content"].extend(_write_parts(message, offered))
             continue
@@ -201,8 +206,15 @@ def dump(conversation: Conversation) -> dict[str, Any]:
         content: Any = _write_parts(message, offered)
         if kept.get("string") or (message.role in ("system", "user") and not kept):
             content = message.text
-        entries.append({"role": message.role, "content": content, **kept.get("keys", {})})
+        untrained = {} if message.is_trained else {"trained": False}
+        entries.append({"role": message.role, "content": content, **untrained, **kept.get("keys", {})})
     return {"messages": entries, **outer}
+
+
+def _belongs_to(message: Message, entry: Mapping[str, Any]) -> bool:
+    """Whether a message may be part of an assistant's entry: what is trained and what isn't are two."""
+    is_trained = entry.get("trained") is not False
+    return message.role == "tool" or (message.role == "assistant" and message.is_trained == is_trained)
 
 
 def _write_parts(message: Message, offered: frozenset[str]) -> list[dict[str, str]]:

@@ -12,6 +12,7 @@ from ferrule.dialects.families.nanochat_tools import TOOLS_START
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import FerruleError, ModelError, SettingsError, choose_advice
 from ferrule.models.local import LocalModel
+from ferrule.models.withholding import read_threshold
 from ferrule.tokens.render import History, ImageTokens
 from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer
 
@@ -52,6 +53,8 @@ def load_local_model(
         history: how earlier messages are written if the dialect rewrites history; see `prepare_history`.
         image_tokens: the ids that represent an image; see `LocalModel`.
 
+    Calls are withheld below the threshold of its `confidence.json`, if there is one: see `LocalModel`.
+
     Raises `ModelError` for a folder without a model, or with an unknown dialect, and `EngineError`.
     """
     for needed in ("config.json", "model.safetensors", "tokenizer.json") if engine is None else ("tokenizer.json",):
@@ -65,7 +68,8 @@ def load_local_model(
         from ferrule.engines import NumpyEngine
 
         engine = NumpyEngine.load
-    return LocalModel(engine(folder), tokenizer, framing, name or f"local:{folder}", history, image_tokens)
+    threshold = read_threshold(folder)
+    return LocalModel(engine(folder), tokenizer, framing, name or f"local:{folder}", history, image_tokens, threshold)
 
 
 def read_tokenizer(path: Path) -> Tokenizer:

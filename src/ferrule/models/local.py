@@ -16,8 +16,20 @@ from ferrule.dialects.protocol import Dialect, Reader
 from ferrule.dialects.reader.message import MessageParts
 from ferrule.dialects.segments import Content, Control, Layout
 from ferrule.engines.protocol import Engine, Finished, Sampled, Sampling
-from ferrule.events import Event, LossesReported, MessageFinished, ReaderEvent, Usage
+from ferrule.events import (
+    CallFinished,
+    CallMalformed,
+    CallStarted,
+    Event,
+    LossesReported,
+    MessageFinished,
+    ReaderEvent,
+    TextDelta,
+    Usage,
+)
+from ferrule.models.confidence import CallSpans
 from ferrule.models.protocol import BASIC_SETTINGS, ModelSettings, refuse_unknown_settings
+from ferrule.models.withholding import withhold
 from ferrule.tokens.render import (
     History,
     ImageTokens,
@@ -42,11 +54,15 @@ class LocalModel(AsyncClosing):
         name: str = "local",
         history: History = "as_sampled",
         image_tokens: ImageTokens | None = None,
+        withhold_below: float | None = None,
     ) -> None:
         """`history`: how earlier messages are written if the dialect rewrites history; see `prepare_history`.
 
         `image_tokens`: the ids that represent an image, as in the checkpoint's image processor. Without them
         images become notes, and losses.
+
+        `withhold_below`: with less confidence in a call than this (from 0 to 1), the model doesn't make it, but says
+        what it would have called, and asks; if the user says yes, it is made. None: every call is made.
         """
         self.name = name
         self.history: History = history
@@ -54,6 +70,7 @@ class LocalModel(AsyncClosing):
         self.tokenizer = tokenizer
         self.dialect = dialect
         self.image_tokens = image_tokens
+        self.withhold_below = withhold_below
         self.tools_optional = True
         """Whether it can be asked without the tools that it knows: see `Capabilities`."""
 
@@ -88,6 +105,7 @@ class LocalModel(AsyncClosing):
             spelled_out=find_spelled_markers(self.dialect, self.tokenizer),
         )
         draft = _SampledMessage(Detokenizer(self.tokenizer), reader, MessageParts(number))
+        held = _HeldCalls(is_on=self.withhold_below is not None)
         finished: Finished | None = None
         generation = self.engine.generate(
             prompt.ids,
@@ -101,15 +119,33 @@ class LocalModel(AsyncClosing):
                 if isinstance(batch, Finished):
                     finished = batch
                 else:
-                    for event in draft.feed(batch):
+                    for event in held.hold_back(draft.feed(batch)):
                         yield event
         assert finished is not None, "an engine ends with Finished"
         ended = finished.reason == "stop" and draft.ids[-1] in stops
-        for event in draft.close(ended):
+        for event in held.hold_back(draft.close(ended)):
             yield event
         stop = _choose_stop_reason(finished, ended, bool(draft.gathered.calls))
         usage = Usage(finished.prompt_tokens, finished.cached_tokens, finished.sampled_tokens)
-        yield MessageFinished(self._make_message(draft, stop), usage, stop, prompt.ids, prompt.images)
+        message = self._make_message(draft, stop)
+        confidences = draft.spans.compute_confidences(draft.ids, draft.logprobs, self.tokenizer)
+        withheld = self._withhold(message, confidences, conversation)
+        if withheld is not None:
+            said_instead, question = withheld
+            yield TextDelta(question)
+            yield MessageFinished(said_instead, usage, "turn", prompt.ids, prompt.images)
+            return
+        for event in held.events:
+            yield event
+        yield MessageFinished(message, usage, stop, prompt.ids, prompt.images, confidences)
+
+    def _withhold(
+        self, message: Message, confidences: Sequence[float], conversation: Conversation
+    ) -> tuple[Message, str] | None:
+        """What is said instead of calls below the threshold (see `withhold`), or None if they are made."""
+        if self.withhold_below is None or not confidences or min(confidences) >= self.withhold_below:
+            return None
+        return withhold(message, conversation)
 
     def _make_message(self, draft: _SampledMessage, stop: StopReason) -> Message:
         sampled = SampledTokens(
@@ -156,6 +192,7 @@ class _SampledMessage:
     gathered: MessageParts
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    spans: CallSpans = field(default_factory=CallSpans)
 
     def feed(self, batch: Iterable[Sampled]) -> list[ReaderEvent]:
         start = len(self.ids)
@@ -166,6 +203,7 @@ class _SampledMessage:
         for text, is_control in self.detokenizer.feed(self.ids[start:]):
             events += self.reader.feed(text, is_control)
         self.gathered.add(events)
+        self.spans.add(events)
         return events
 
     def close(self, stopped: bool) -> list[ReaderEvent]:
@@ -173,7 +211,28 @@ class _SampledMessage:
         events = self.reader.feed(rest, False) if rest else []
         events += self.reader.close(stopped)
         self.gathered.add(events)
+        self.spans.add(events)
         return events
+
+
+@dataclass(slots=True)
+class _HeldCalls:
+    """The events from the first call on, kept back until it is known whether the calls are made."""
+
+    is_on: bool
+    events: list[ReaderEvent] = field(default_factory=list)
+
+    def hold_back(self, events: list[ReaderEvent]) -> list[ReaderEvent]:
+        """Keep the events that are to wait, and return the others."""
+        if not self.is_on:
+            return events
+        if not self.events:
+            calls = (CallStarted, CallFinished, CallMalformed)
+            first = next((place for place, event in enumerate(events) if isinstance(event, calls)), len(events))
+            events, self.events = events[:first], events[first:]
+            return events
+        self.events += events
+        return []
 
 
 def _make_sampling(settings: ModelSettings, messages: int) -> Sampling:

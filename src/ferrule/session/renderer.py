@@ -269,7 +269,8 @@ def event_to_json(event: Event) -> Iterator[dict[str, Any]]:
     elif isinstance(event, LossesReported):
         yield from ({"event": "loss", "kind": loss.kind, "detail": loss.detail} for loss in event.losses)
     elif isinstance(event, MessageFinished):
-        yield from map(_call_json, event.message.calls)
+        confidences = event.confidences or (None,) * len(event.message.calls)
+        yield from map(_call_json, event.message.calls, confidences)
         yield {"event": "message", "stop": event.stop}
     elif isinstance(event, ToolStarted):
         if event.is_edited:
@@ -301,10 +302,11 @@ def arguments_to_json(call: ToolCall) -> Any:
     return arguments
 
 
-def _call_json(call: ToolCall | MalformedCall) -> dict[str, Any]:
+def _call_json(call: ToolCall | MalformedCall, confidence: float | None) -> dict[str, Any]:
     if isinstance(call, MalformedCall):
         return {"event": "malformed_call", "id": call.id, "kind": call.kind, "raw": call.raw}
-    return {"event": "call", "id": call.id, "name": call.name, "arguments": arguments_to_json(call)}
+    known = {} if confidence is None else {"confidence": round(confidence, 4)}
+    return {"event": "call", "id": call.id, "name": call.name, "arguments": arguments_to_json(call), **known}
 
 
 def _print_json_line(value: object) -> None:

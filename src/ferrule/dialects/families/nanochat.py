@@ -20,7 +20,7 @@ from ferrule.dialects.message_writer import write_parts
 from ferrule.dialects.notations.expression import ExpressionSyntax
 from ferrule.dialects.reader.calls import Calls
 from ferrule.dialects.reader.message import MessageMarkers, MessageReader, ReadableSyntax
-from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment, TextSegment
+from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment, TextSegment, mask_segments
 from ferrule.dialects.wording import JsonOffer, WrappedResults
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
@@ -142,10 +142,11 @@ class Nanochat:
             closer = ASSISTANT_END if _is_turn_end(message) else PYTHON_END if _is_cut_off(message) else ""
             yield SampledIds(message.sampled.ids, message.sampled.logprobs, closer)
             return
-        yield from write_parts(self.family, message.parts, self._write_calls)
-        losses += [Loss("reasoning", "nanochat has no place for it") for p in message.parts if isinstance(p, Reasoning)]
+        written = list(write_parts(self.family, message.parts, self._write_calls))
         if _is_turn_end(message):
-            yield Control(ASSISTANT_END, trained=True)
+            written.append(Control(ASSISTANT_END, trained=True))
+        yield from written if message.is_trained else mask_segments(written)
+        losses += [Loss("reasoning", "nanochat has no place for it") for p in message.parts if isinstance(p, Reasoning)]
 
     def _write_calls(self, calls: Sequence[ToolCall]) -> Iterator[TextSegment]:
         for call in calls:

@@ -21,7 +21,7 @@ from ferrule.dialects.framing.turns import ImageMarkers, Turns
 from ferrule.dialects.notation import TextNotation, neutralise
 from ferrule.dialects.notations.positional import MarkedResults
 from ferrule.dialects.reader.message import MessageReader
-from ferrule.dialects.segments import Content, Control, ImageSlot, Layout, SampledIds, Segment
+from ferrule.dialects.segments import Content, Control, ImageSlot, Layout, SampledIds, Segment, mask_segments
 from ferrule.dialects.wording import JsonOffer, WrappedResults, encode_offer
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
@@ -333,9 +333,8 @@ class _LayoutWriter:
             self._segments.append(SampledIds(message.sampled.ids, message.sampled.logprobs, closer))
             self._messages.follow_sampled(message)
         else:
-            self._segments += self._messages.write(message, opens)
-            if end:
-                self._segments.append(_control(end, trained=True))
+            written = [*self._messages.write(message, opens), *([_control(end, trained=True)] if end else [])]
+            self._segments += written if message.is_trained else mask_segments(written)
         after = turns.after if end.endswith(turns.end) else ""
         self._shared = "" if after else end
         self._add(after)

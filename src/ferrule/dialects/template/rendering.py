@@ -172,7 +172,8 @@ def make_segments(
     """The segments of the first `length` characters of a rendering; messages sampled by `dialect` are unchanged."""
     position = 0
     for span in spans:
-        sampled = rendering.conversation.messages[span.message].sampled
+        message = rendering.conversation.messages[span.message]
+        sampled = message.sampled
         header = list(_make_stretch_segments(rendering, contents, position, span.start, False))
         is_sampled = sampled is not None and sampled.dialect == dialect
         more = span.opened if is_sampled else ""
@@ -189,7 +190,7 @@ def make_segments(
             # Text that the template puts between the parts (a result), which were sampled in another order.
             yield from _make_stretch_segments(rendering, contents, position, start, False)
             if not is_sampled:
-                yield from _make_stretch_segments(rendering, contents, start, end, True)
+                yield from _make_stretch_segments(rendering, contents, start, end, message.is_trained)
             position = end
     yield from _make_stretch_segments(rendering, contents, position, length, False)
 

@@ -25,6 +25,7 @@ from ferrule.conversation import (
     user,
 )
 from ferrule.errors import ConversationError, ToolFailed
+from ferrule.events import MessageFinished
 from ferrule.formats.nanochat import write_call
 from ferrule.tools.decorator import Tool
 from ferrule.toolspec import ToolSpec
@@ -40,6 +41,12 @@ class ScoredQuestion:
     question: Question
     answers: tuple[ModelAnswer, ...]
     score: Score
+
+    @property
+    def confidence(self) -> float | None:
+        """The least confidence in a call that was made; None without calls, or for a model that has none."""
+        found = (call.confidence for answer in self.answers for call in answer.calls)
+        return min((one for one in found if one is not None), default=None)
 
 
 async def ask_all(
@@ -104,15 +111,21 @@ async def answer_requests(
             conversation = conversation.add(user(prompt), assistant(given[number]))
             answers.append(ModelAnswer((), given[number]))
             continue
-        run = await pipeline.chat(conversation).chat(prompt).run()
-        answers.append(_make_answer(run.conversation.messages[len(conversation) + 1 :], run.stopped == "done"))
+        confidences: dict[str, float] = {}
+        async with pipeline.chat(conversation).chat(prompt).stream() as run:
+            async for event in run:
+                if isinstance(event, MessageFinished):
+                    ids = (call.id for call in event.message.calls)
+                    confidences.update(zip(ids, event.confidences, strict=False))
+        said = run.conversation.messages[len(conversation) + 1 :]
+        answers.append(_make_answer(said, run.stopped == "done", confidences))
         if not answers[-1].is_finished:
             break
         conversation = run.conversation
     return tuple(answers)
 
 
-def _make_answer(messages: Iterable[Message], is_finished: bool) -> ModelAnswer:
+def _make_answer(messages: Iterable[Message], is_finished: bool, confidences: Mapping[str, float]) -> ModelAnswer:
     said: list[str] = []
     calls: list[ToolCall | MalformedCall] = []
     results: dict[str, ToolResult] = {}
@@ -122,22 +135,22 @@ def _make_answer(messages: Iterable[Message], is_finished: bool) -> ModelAnswer:
             continue
         said.append(message.text)
         calls += message.calls
-    made = (_make_call(call, results[call.id]) for call in calls if call.id in results)
+    made = (_make_call(call, results[call.id], confidences.get(call.id)) for call in calls if call.id in results)
     return ModelAnswer(tuple(made), "".join(said), is_finished)
 
 
-def _make_call(call: ToolCall | MalformedCall, result: ToolResult) -> MadeCall:
+def _make_call(call: ToolCall | MalformedCall, result: ToolResult, confidence: float | None) -> MadeCall:
     # Without the note added to repeated calls.
     text = next((part.text for part in result.content if isinstance(part, Text)), "")
     if isinstance(call, MalformedCall):
-        return MadeCall(call.raw, text, result.is_error, "")
+        return MadeCall(call.raw, text, result.is_error, "", None, confidence)
     try:
         arguments = call.decode()
     except ValueError:
         arguments = None
     if not isinstance(arguments, Mapping):
-        return MadeCall(call.arguments, text, result.is_error, call.name)
-    return MadeCall(_write_call(call, arguments), text, result.is_error, call.name, arguments)
+        return MadeCall(call.arguments, text, result.is_error, call.name, None, confidence)
+    return MadeCall(_write_call(call, arguments), text, result.is_error, call.name, arguments, confidence)
 
 
 def _write_call(call: ToolCall, arguments: Mapping[str, Any]) -> str:

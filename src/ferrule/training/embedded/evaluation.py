@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,8 +18,9 @@ from ferrule.engines import limit_blas_threads
 from ferrule.errors import SettingsError
 from ferrule.models.protocol import Model
 from ferrule.training.embedded.asking import ScoredQuestion, ask_all
+from ferrule.training.embedded.calibration import choose_threshold, count_withheld, write_threshold
 from ferrule.training.embedded.handwritten import HELD_OUT_LISTS, read_lists
-from ferrule.training.embedded.report import FigureTable, Report, WrongAnswer, make_table
+from ferrule.training.embedded.report import Report, WrongAnswer, make_table
 from ferrule.training.embedded.scoring import Question, draw_held_out_questions
 
 HELD_OUT = "held-out problems"
@@ -40,6 +42,9 @@ class EvaluationSettings(BaseModel):
     foreign tools), never on `final` and `held-out`."""
     failures: bool = False
     """Report the questions with wrong answers; those of `final` and `held-out` are never reported."""
+    calibrate: bool = False
+    """Choose the confidence below which the model asks instead of calling, by its answers to the `open` lists, and
+    write it to `confidence.json` in the model's folder."""
     together: Annotated[int, Field(gt=0)] = 32
     """Concurrent conversations."""
     most_tokens: Annotated[int, Field(gt=0)] = 400
@@ -61,30 +66,46 @@ def run_evaluation(settings: EvaluationSettings, progress: Progress | None = Non
 
 
 async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | None) -> Report:
-    from ferrule.models.embedded import load_embedded_model, load_local_model
+    from ferrule.models.embedded import find_embedded_folder, load_embedded_model, load_local_model
 
     with limit_blas_threads():
         model = load_local_model(settings.model) if settings.model is not None else load_embedded_model()
+    # Every call is made, so that it is known whether a withheld one would have been right.
+    threshold, model.withhold_below = model.withhold_below, None
     async with model:
-        return await evaluate(model, settings, progress)
+        report = await evaluate(model, settings, progress, threshold)
+    if settings.calibrate and report.withheld is not None:
+        write_threshold(settings.model or find_embedded_folder(), report.withheld, _describe_lists(report))
+    return report
 
 
-async def evaluate(model: Model, settings: EvaluationSettings, progress: Progress | None = None) -> Report:
+def _describe_lists(report: Report) -> str:
+    asked = (f"{table.name} ({table.total.n})" for table in report.tables if table.name != HELD_OUT)
+    return f"ferrule eval embedded --phrasings open: {', '.join(asked)}"
+
+
+async def evaluate(
+    model: Model, settings: EvaluationSettings, progress: Progress | None = None, threshold: float | None = None
+) -> Report:
     """Measure a model, which must know the calculator, greedily; ignores `settings.model`. Raises as above.
 
-    One that knows no other tool is asked no question that offers others.
+    One that knows no other tool is asked no question that offers others. The report says what `threshold` withholds,
+    or, with `settings.calibrate`, the one that fits the answers to the lists, and what it withholds of these.
     """
     _check(settings)
     sets = _collect_questions(settings, has_tools=model.capabilities.tools is None)
     counted = _count(sum(map(len, sets.values())), progress)
     pipeline = Pipeline(model).with_(max_tokens=settings.most_tokens)
-    tables: list[FigureTable] = []
-    failures: list[WrongAnswer] = []
-    for name, questions in sets.items():
-        scored = await ask_all(pipeline, questions, settings.together, counted)
-        tables.append(make_table(name, ((one.question.kind, one.score) for one in scored)))
-        failures += collect_wrong_answers(scored) if settings.failures else ()
-    return Report(model.name, settings.seed, tuple(tables), tuple(failures))
+    scored = {name: await ask_all(pipeline, asked, settings.together, counted) for name, asked in sets.items()}
+    tables = [
+        make_table(name, ((one.question.kind, one.score) for one in answered)) for name, answered in scored.items()
+    ]
+    failures = collect_wrong_answers(chain.from_iterable(scored.values())) if settings.failures else ()
+    if settings.calibrate:
+        scored.pop(HELD_OUT, None)
+        threshold = choose_threshold(chain.from_iterable(scored.values()))
+    withheld = None if threshold is None else count_withheld(scored, threshold)
+    return Report(model.name, settings.seed, tuple(tables), tuple(failures), withheld)
 
 
 def _collect_questions(settings: EvaluationSettings, *, has_tools: bool) -> dict[str, list[Question]]:
@@ -125,6 +146,8 @@ def _count(total: int, progress: Progress | None) -> Callable[[], None]:
 def _check(settings: EvaluationSettings) -> None:
     if not settings.count and settings.phrasings == "none":
         raise SettingsError("nothing to ask: count is 0 and no list of phrasings is named")
+    if settings.calibrate and settings.phrasings != "open":
+        raise SettingsError("a threshold is chosen by the open lists alone: calibrate needs --phrasings open")
     if settings.failures and settings.phrasings in HELD_OUT_LISTS:
         raise SettingsError(
             f"failures of the {settings.phrasings} list are never shown, so that no recipe is tuned on them; "

@@ -41,10 +41,10 @@ class Share:
         low = 0.0 if self.right == 0 else middle - reach
         return low, 1.0 if self.right == self.n else middle + reach
 
-    def as_json(self) -> dict[str, Any]:
-        """`right`, `share`, `low` and `high`."""
+    def as_json(self, counted: str = "right") -> dict[str, Any]:
+        """How many, under the name of what is counted, `share`, `low` and `high`."""
         low, high = self.interval
-        return {"right": self.right, "share": round(self.share, 5), "low": round(low, 5), "high": round(high, 5)}
+        return {counted: self.right, "share": round(self.share, 5), "low": round(low, 5), "high": round(high, 5)}
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -93,19 +93,49 @@ class WrongAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class WithheldFigures:
+    """How many of the wrong and of the right answers to a set of questions are withheld."""
+
+    name: str
+    wrong: Share
+    right: Share
+
+    def as_json(self) -> dict[str, Any]:
+        """By name; `n` is how many wrong or right answers there are."""
+        shares = {"wrong": self.wrong, "right": self.right}
+        return {"name": self.name} | {key: {"n": one.n, **one.as_json("withheld")} for key, one in shares.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """What a threshold withholds, by set of questions, and of all."""
+
+    threshold: float
+    rows: tuple[WithheldFigures, ...]
+    total: WithheldFigures
+
+    def as_json(self) -> dict[str, Any]:
+        """By name."""
+        rows = [row.as_json() for row in self.rows]
+        return {"threshold": self.threshold, "rows": rows, "total": self.total.as_json()}
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """The result of `ferrule eval embedded`."""
+    """The result of `ferrule eval embedded`. `withheld` is None for a model that withholds nothing."""
 
     model: str
     seed: int
     tables: tuple[FigureTable, ...]
     failures: tuple[WrongAnswer, ...] = ()
+    withheld: Withheld | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON values; `failures` only if there are any."""
+        """As JSON values; `failures` and `withheld` only if there are any."""
         tables = [table.as_json() for table in self.tables]
         failures = {"failures": [asdict(failure) for failure in self.failures]} if self.failures else {}
-        return {"model": self.model, "seed": self.seed, "tables": tables, **failures}
+        withheld = {"withheld": self.withheld.as_json()} if self.withheld is not None else {}
+        return {"model": self.model, "seed": self.seed, "tables": tables, **withheld, **failures}
 
 
 def make_table(name: str, scored: Iterable[tuple[str, Score]]) -> FigureTable:
@@ -142,6 +172,23 @@ def make_rich_tables(report: Report) -> Iterator[RichTable]:
             cells = (str(row.n), str(row.right_call), str(row.right_answer), str(row.both))
             shown.add_row(row.kind, *cells, end_section=row is table.rows[-1])
         yield shown
+    if report.withheld is not None:
+        yield _make_withheld_table(report.withheld)
+
+
+def _make_withheld_table(withheld: Withheld) -> RichTable:
+    """Withheld answers are neither right nor wrong here; the other tables say what they would have been."""
+    from rich.table import Table as Shown
+
+    shown = Shown(title=f"withheld below a confidence of {withheld.threshold:.4f}")
+    shown.add_column("questions")
+    for heading in ("right", "wrong", "withheld", "of wrong ones, withheld", "of right ones, withheld"):
+        shown.add_column(heading, justify="right")
+    for row in (*withheld.rows, withheld.total):
+        counts = (row.right.n - row.right.right, row.wrong.n - row.wrong.right, row.right.right + row.wrong.right)
+        cells = (*map(str, counts), str(row.wrong), str(row.right))
+        shown.add_row(row.name, *cells, end_section=row is withheld.rows[-1])
+    return shown
 
 
 def format_wrong_answers(failures: Iterable[WrongAnswer]) -> Iterator[str]:

@@ -22,13 +22,14 @@ from ferrule.training.synth import CALCULATOR_ALONE, FULL, Example, Turn, draw_e
 @dataclass(frozen=True, slots=True)
 class MadeCall:
     """A call as the model writes it (`12 * 34`, `get_weather(city="Paris")`), the text of its result, and whether it
-    failed; `arguments` are None for what isn't an object."""
+    failed; `arguments` are None for what isn't an object, and `confidence` for a model that has none."""
 
     text: str
     result: str
     is_error: bool = False
     name: str = calculator.name
     arguments: Mapping[str, Any] | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

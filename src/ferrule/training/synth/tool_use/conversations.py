@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from ferrule.models.withholding import write_withheld_question
 from ferrule.training.synth.example import Example, Step, Turn
 from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
 from ferrule.training.synth.tool_use.exchanges import change_argument, say_missing, say_no, say_yes
@@ -24,7 +25,6 @@ from ferrule.training.synth.tool_use.tool_replies import (
     write_joint_reply,
     write_missing_question,
     write_tool_reply,
-    write_withheld_question,
 )
 from ferrule.training.synth.wheel import Wheel
 

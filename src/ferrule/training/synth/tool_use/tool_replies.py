@@ -71,11 +71,6 @@ def write_missing_question(names: Sequence[str]) -> str:
     return f"Which {show_list([split_name(name) for name in names])}?"
 
 
-def write_withheld_question(call: str) -> str:
-    """What is said instead of a call that the model is unsure of; the framework writes it, not the model."""
-    return f"I'm not sure. Should I call {call}?"
-
-
 def _say(result: str) -> str | None:
     """The reply to a result, or None for a plain text, which is said as it is."""
     text = result.strip()

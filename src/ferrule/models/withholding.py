@@ -1,0 +1,78 @@
+"""Calls that a model is unsure of: it says what it would have called, and asks.
+
+The threshold stands in `confidence.json` of the model's folder, which `ferrule eval embedded --calibrate` writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from ferrule.conversation import Conversation, MalformedCall, Message, Part, Text, ToolCall
+from ferrule.errors import ConversationError, ModelError
+from ferrule.formats.nanochat import PARAMETER, TOOL, write_call
+
+CONFIDENCE_FILE = "confidence.json"
+
+
+def write_withheld_question(call: str) -> str:
+    """What is said instead of a call that the model is unsure of; the framework writes it, not the model."""
+    return f"I'm not sure. Should I call {call}?"
+
+
+def withhold(message: Message, conversation: Conversation) -> tuple[Message, str] | None:
+    """What stands for a message whose calls the model is unsure of, and the text that it has in place of them.
+
+    None if the user was just asked about these very calls, or if one of them can't be read.
+    """
+    calls = [call for call in message.calls if isinstance(call, ToolCall)]
+    if len(calls) < len(message.calls):
+        return None
+    question = write_withheld_question(" and ".join(map(_write_call, calls)))
+    if _find_last_answer(conversation).endswith(question):
+        return None
+    first = next(place for place, part in enumerate(message.parts) if isinstance(part, ToolCall))
+    said = message.parts[:first]
+    if said and isinstance(said[-1], Text) and not said[-1].text[-1:].isspace():
+        question = f" {question}"
+    return Message("assistant", _append_text(said, question)).mark_untrained(), question
+
+
+def _append_text(parts: Sequence[Part], text: str) -> tuple[Part, ...]:
+    last = parts[-1] if parts else None
+    return (*parts[:-1], Text(last.text + text)) if isinstance(last, Text) else (*parts, Text(text))
+
+
+def _find_last_answer(conversation: Conversation) -> str:
+    """The text of the assistant's message that the user's last one answers."""
+    for place in range(len(conversation) - 1, 0, -1):
+        if conversation.messages[place].role == "user":
+            before = conversation.messages[place - 1]
+            return before.text if before.role == "assistant" else ""
+    return ""
+
+
+def _write_call(call: ToolCall | MalformedCall) -> str:
+    assert isinstance(call, ToolCall)
+    try:
+        arguments = call.decode()
+        if call.name == TOOL and set(arguments) == {PARAMETER}:
+            return str(arguments[PARAMETER])
+        return write_call(call.name, arguments)
+    except (ValueError, AttributeError, TypeError, ConversationError):
+        return f"{call.name} with {call.arguments}"
+
+
+def read_threshold(folder: Path) -> float | None:
+    """The threshold of a model's folder; None without the file. Raises `ModelError` for one that holds none."""
+    path = folder / CONFIDENCE_FILE
+    try:
+        threshold = json.loads(path.read_bytes())["threshold"]
+        if isinstance(threshold, int | float) and not isinstance(threshold, bool) and 0 <= threshold <= 1:
+            return float(threshold)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{path} can't be read: {error}; remove it, and no call is withheld") from error
+    raise ModelError(f'{path}: "threshold" must be a number from 0 to 1; remove the file, and no call is withheld')
