@@ -142,3 +142,32 @@ def test_lines_are_read_and_a_bad_one_is_named(tmp_path):
     path.write_text('{"messages": 5}\n', encoding="utf-8")
     with pytest.raises(ConversationError, match=r"data\.jsonl:1: a nanochat conversation"):
         list(read_jsonl(path))
+
+
+OFFER = [{"name": "note", "description": "", "parameters": {"type": "object", "properties": {"text": {}}}}]
+
+
+def make_call(text: str) -> dict[str, object]:
+    answer = {"role": "assistant", "content": [{"type": "python", "text": text}]}
+    return {"messages": [{"role": "user", "content": "Hi"}, answer], "tools": OFFER}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'note(text="a \\"b\\" \\\\ c\\nd", count=2, share=0.5, on=True, at=None, tags=["x", "y"])',
+        "note()",
+        'note(text="carriage return\\r, tab\\t, bell\\u0007, é")',
+    ],
+)
+def test_calls_of_offered_tools_are_kept(text):
+    data = make_call(text)
+    loaded = load(data)
+    assert loaded.messages[1].calls[0].name == "note"
+    assert dump(loaded) == data
+
+
+def test_a_nested_object_is_refused():
+    conversation = load(make_call("note(text=[1, {'a': 2}])"))
+    with pytest.raises(ConversationError, match="no nested objects in arguments"):
+        dump(conversation)

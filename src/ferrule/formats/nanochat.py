@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.conversation import Conversation, Message, Part, ResultStatus, Text, ToolCall, ToolResult, tool_message
+from ferrule.dialects.notations.pythonic import write_keyword_call
 from ferrule.errors import ConversationError
 from ferrule.formats.tool_offers import read_offers
 from ferrule.toolspec import ToolSpec
 
 _EXTRA = "nanochat"
 TOOL, PARAMETER = "calculator", "expression"
-_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 def load(data: Any) -> Conversation:
@@ -168,19 +168,15 @@ def parse_call_arguments(text: str) -> dict[str, Any]:
 
 
 def write_call(name: str, arguments: Mapping[str, Any]) -> str:
-    """`name(key=value, …)`, with texts in double quotes."""
-    return f"{name}({', '.join(f'{key}={write_literal(value)}' for key, value in arguments.items())})"
+    """`name(key=value, …)`, with texts in double quotes. Raises `ConversationError` for an object in an argument."""
+    for value in arguments.values():
+        if _holds_object(value):
+            raise ConversationError(f"the nanochat format has no nested objects in arguments: {value!r}")
+    return write_keyword_call(name, arguments)
 
 
-def write_literal(value: Any) -> str:
-    """A value of an argument as a Python literal. Raises `ConversationError` for an object."""
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(write_literal, value))}]"
-    if isinstance(value, str):
-        return f'"{value.translate(_ESCAPES)}"'
-    if value is None or isinstance(value, bool | int | float):
-        return str(value)
-    raise ConversationError(f"the nanochat format has no nested objects in arguments: {value!r}")
+def _holds_object(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(map(_holds_object, value)))
 
 
 def dump(conversation: Conversation) -> dict[str, Any]:

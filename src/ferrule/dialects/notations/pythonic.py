@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
@@ -194,5 +194,9 @@ def write_literal(value: Any) -> str:
 
 def write_python_call(call: ToolCall, literal: Callable[[Any], str] = write_literal) -> str:
     """`f(a=1, b="x")`; `literal` writes the values. Raises `DialectError` for arguments that aren't a JSON object."""
-    arguments = json.loads(validate_arguments(call))
-    return f"{call.name}({', '.join(f'{key}={literal(value)}' for key, value in arguments.items())})"
+    return write_keyword_call(call.name, json.loads(validate_arguments(call)), literal)
+
+
+def write_keyword_call(name: str, arguments: Mapping[str, Any], literal: Callable[[Any], str] = write_literal) -> str:
+    """`f(a=1, b="x")`; `literal` writes the values."""
+    return f"{name}({', '.join(f'{key}={literal(value)}' for key, value in arguments.items())})"
