@@ -171,3 +171,12 @@ def test_a_nested_object_is_refused():
     conversation = load(make_call("note(text=[1, {'a': 2}])"))
     with pytest.raises(ConversationError, match="no nested objects in arguments"):
         dump(conversation)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["note(text={1, 2})", "note(text=b'x')", "note(text={[]: 1})", "note(count=1e999)", f"note(count={'-' * 3000}1)"],
+)
+def test_a_call_whose_arguments_are_no_json_is_refused_by_place(text):
+    with pytest.raises(ConversationError, match=r"message 1, part 0: .* is no call of 'note' with keywords"):
+        load(make_call(text))

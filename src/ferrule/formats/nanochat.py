@@ -121,13 +121,13 @@ class _Turn:
         """The call of an offered tool, or else of the calculator."""
         name = text.partition("(")[0]
         if name not in self.offered or name == TOOL:
-            name, arguments = TOOL, {PARAMETER: text}
+            name, arguments = TOOL, json.dumps({PARAMETER: text}, ensure_ascii=False)
         else:
             try:
-                arguments = parse_call_arguments(text)
-            except ValueError as error:
+                arguments = json.dumps(parse_call_arguments(text), ensure_ascii=False, allow_nan=False)
+            except (ValueError, TypeError, RecursionError) as error:
                 raise ConversationError(f"{where}: {text!r} is no call of {name!r} with keywords: {error}") from error
-        return ToolCall(f"call_{self.number}", name, json.dumps(arguments, ensure_ascii=False))
+        return ToolCall(f"call_{self.number}", name, arguments)
 
     def _read_part(self, part: Any, at: int) -> tuple[str, str]:
         where = f"message {self.position}, part {at}"
