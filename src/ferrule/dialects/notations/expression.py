@@ -59,14 +59,6 @@ class ExpressionSyntax:
         """The calls. Raises `DialectError` for another tool, or other arguments."""
         return "".join(f"{self.open}{self.get_expression(call)}{self.close}" for call in calls)
 
-    def fits(self, call: ToolCall) -> bool:
-        """Whether `get_expression` gives the text of this call."""
-        try:
-            self.get_expression(call)
-        except DialectError:
-            return False
-        return True
-
     def get_expression(self, call: ToolCall) -> str:
         """The text that a call consists of. Raises `DialectError` for another tool or other arguments."""
         if call.name != self.tool:

@@ -11,6 +11,7 @@ from ferrule.dialects.notations.expression import ExpressionSyntax
 from ferrule.dialects.notations.pythonic import Pythonic, write_python_call
 from ferrule.dialects.reader.calls import Calls
 from ferrule.dialects.reader.stream import InputStream, Reading
+from ferrule.errors import DialectError
 
 _LONGEST_BEGINNING = 256
 _CALL = re.compile(r"\s*[\w.\-]+\(\s*(?:\)|[\w\-]+\s*=)")
@@ -56,11 +57,11 @@ class ExpressionOrCallSyntax:
 
     def write_call(self, call: ToolCall) -> str:
         """The text of one call between the markers."""
-        if call.name == self.expressions.tool and self.expressions.fits(call):
+        try:
             expression = self.expressions.get_expression(call)
-            if not _CALL.match(expression):
-                return expression
-        return write_python_call(call)
+        except DialectError:
+            return write_python_call(call)
+        return write_python_call(call) if _CALL.match(expression) else expression
 
 
 def _is_call_ahead(stream: InputStream) -> Reading[bool]:
