@@ -29,14 +29,6 @@ class SaidValue:
     is_sentence: bool = False
 
 
-def is_drawable(parameter: Parameter) -> bool:
-    """Whether values of a parameter can be drawn and said; a boolean is only set by words."""
-    type_ = parameter.type
-    if type_.scalar == "bool":
-        return False
-    return bool(type_.options or parameter.source or parameter.low < parameter.high)
-
-
 def draw_value(rng: random.Random, parameter: Parameter, *, held_out: bool = False, unlike: Value = None) -> Value:
     """A value of a parameter, if possible neither its default nor `unlike`."""
     value: Value = None

@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from ferrule.training.synth.noise import Piece, add_noise
-from ferrule.training.synth.tool_use.arguments import draw_value, is_drawable, say_value
+from ferrule.training.synth.tool_use.arguments import draw_value, say_value
 from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
 from ferrule.training.synth.tool_use.naming import split_name
 from ferrule.training.synth.tool_use.offers import OfferedTool
@@ -90,7 +90,7 @@ def change_argument(
 ) -> tuple[str, ForeignCall] | None:
     """A turn that asks for the call with one other value, and that call; None if nothing can be changed plainly."""
     template = call.tool.template
-    given = [p for p in template.parameters if p.name in call.arguments and is_drawable(p) and not p.type.is_list]
+    given = [p for p in template.parameters if p.name in call.arguments and p.is_drawable and not p.type.is_list]
     if not given:
         return None
     # A bare value must show whose it is: the only one that was given, or the only required one.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferrule.training.synth.noise import Piece, add_noise
-from ferrule.training.synth.tool_use.arguments import draw_value, is_drawable, say_value
+from ferrule.training.synth.tool_use.arguments import draw_value, say_value
 from ferrule.training.synth.tool_use.naming import split_name
 from ferrule.training.synth.tool_use.offers import OfferedTool
 from ferrule.training.synth.tool_use.templates import (
@@ -79,7 +79,7 @@ def draw_request(
     """
     if lacks:
         return _draw_incomplete(rng, tool, held_out, is_clear)
-    if rng.random() < _EXPLICIT_SHARE and all(map(is_drawable, tool.required)):
+    if rng.random() < _EXPLICIT_SHARE and all(p.is_drawable for p in tool.required):
         return _draw_explicit(rng, tool, held_out, is_clear, tool.required)
     complete = [phrasing for phrasing in tool.template.phrasings if not phrasing.is_incomplete]
     request = _fill(rng, tool, pick(rng, complete), held_out, is_clear)
@@ -88,7 +88,7 @@ def draw_request(
 
 
 def _draw_incomplete(rng: random.Random, tool: OfferedTool, held_out: bool, is_clear: bool) -> ToolRequest | None:
-    if not tool.required or not all(map(is_drawable, tool.required)):
+    if not tool.required or not all(p.is_drawable for p in tool.required):
         return None
     lacking = [phrasing for phrasing in tool.template.phrasings if phrasing.is_incomplete]
     if lacking and rng.random() < 0.9:
@@ -153,7 +153,7 @@ def _mention_options(rng: random.Random, request: ToolRequest, held_out: bool) -
         form = pick(rng, _SWITCHED_ON if value else _SWITCHED_OFF)
         request.values[parameter.name] = value
         request.pieces.append(Piece(form.format(name=name), fixed=True))
-    elif is_drawable(parameter):
+    elif parameter.is_drawable:
         drawn = draw_value(rng, parameter, held_out=held_out)
         said = say_value(rng, parameter, drawn, is_clear=True)
         request.values[parameter.name] = drawn

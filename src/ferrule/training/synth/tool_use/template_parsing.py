@@ -113,7 +113,7 @@ class _FileCheck:
         phrasings = tuple(self._read_phrasings(draft, by_name))
         if not results:
             self._report(draft.line, f"tool {draft.section!r} has no usable 'result:'")
-        if not any(not phrasing.is_incomplete for phrasing in phrasings):
+        if all(phrasing.is_incomplete for phrasing in phrasings):
             self._report(draft.line, f"tool {draft.section!r} has no usable phrasing with all required arguments")
         if not results or not phrasings:
             return None
@@ -197,14 +197,13 @@ def _check_phrasing(phrasing: ToolPhrasing, parameters: Mapping[str, Parameter])
 
 def _find_value_problem(parameter: Parameter) -> str | None:
     """Why no value of a parameter can be drawn and written."""
-    type_ = parameter.type
-    if type_.scalar == "bool":
-        return f"a bool is said in words: {{{parameter.name}=True: words}}"
-    if type_.options:
+    if parameter.is_drawable:
         return None
-    if type_.scalar == "str":
-        return None if parameter.source else "the parameter needs a source to be drawn from: str from city"
-    return None if parameter.low < parameter.high else "the parameter needs a range to be drawn from: int 1..14"
+    if parameter.type.scalar == "bool":
+        return f"a bool is said in words: {{{parameter.name}=True: words}}"
+    if parameter.type.scalar == "str":
+        return "the parameter needs a source to be drawn from: str from city"
+    return "the parameter needs a range to be drawn from: int 1..14"
 
 
 def _check_json(result: ResultTemplate, parameters: Mapping[str, Parameter]) -> None:

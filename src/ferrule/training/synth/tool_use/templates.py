@@ -1,6 +1,6 @@
 """The content of a parsed tool template: a tool, its parameters, its results, and the phrasings that ask for it.
 
-`template_parsing` reads the files; `questions` fills the slots of a phrasing.
+`template_parsing` reads the files; `requests` fills the slots of a phrasing.
 """
 
 import random
@@ -40,6 +40,11 @@ class Parameter:
     required: bool = True
     default: Value = None
     other_names: tuple[str, ...] = ()
+
+    @property
+    def is_drawable(self) -> bool:
+        """Whether values can be drawn and said; a boolean is only set by words."""
+        return self.type.scalar != "bool" and bool(self.type.options or self.source or self.low < self.high)
 
 
 @dataclass(frozen=True, slots=True)
