@@ -5,7 +5,7 @@ An offer is long, so most conversations ask several things of the same tools.
 
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ferrule.models.withholding import write_withheld_question
@@ -105,9 +105,7 @@ class ToolConversations:
             if exchange is None:
                 continue
             kinds.append(kind)
-            longer = Example(
-                "tools", "+".join(kinds), (*example.turns, *exchange.turns), example.tools, example.offer_characters
-            )
+            longer = replace(example, section="+".join(kinds), turns=(*example.turns, *exchange.turns))
             if longer.characters > most_characters:
                 break
             example, last = longer, exchange.call
@@ -171,7 +169,7 @@ class ToolConversations:
             if calculation is None or request is None or len(calculation.steps) != 1:
                 return None
             call = make_call(request.tool, request.values)
-            own = Step(call.text, _draw_result(scene, call))
+            own = _make_step(scene, call)
             if rng.random() < 0.5:
                 user = join_requests(rng, [request.write_plainly(), calculation.user])
                 return _Exchange((_answer(user, [call, None], [own, calculation.steps[0]]),))
@@ -195,13 +193,13 @@ class ToolConversations:
         return _run(scene, join_requests(rng, [request.write_plainly() for request in requests]), calls)
 
 
-def _draw_result(scene: _Scene, call: ForeignCall) -> str:
-    return draw_result(scene.rng, call, held_out=scene.held_out, is_invented=call.tool.template.is_invented)
+def _make_step(scene: _Scene, call: ForeignCall) -> Step:
+    return Step(call.text, draw_result(scene.rng, call, held_out=scene.held_out))
 
 
 def _run(scene: _Scene, user: str, calls: list[ForeignCall]) -> _Exchange:
     """The exchange in which these calls are made; one can be followed up if it is the only one."""
-    steps = [Step(call.text, _draw_result(scene, call)) for call in calls]
+    steps = [_make_step(scene, call) for call in calls]
     return _Exchange((_answer(user, calls, steps),), calls[0] if len(calls) == 1 else None)
 
 

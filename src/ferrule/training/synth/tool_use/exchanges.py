@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from string import Formatter
 
 from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.tool_use.arguments import draw_value, say_value
@@ -121,13 +122,10 @@ def _write(
     if old is not None:
         fields["old"] = (say_value(rng, parameter, old, is_clear=True).text, False)
     pieces: list[Piece] = []
-    for literal in form.split("{"):
-        name, brace, rest = literal.partition("}")
-        if brace:
+    for literal, name, _, _ in Formatter().parse(form):
+        if literal:
+            pieces.append(Piece(literal))
+        if name:
             text, is_last = fields[name]
             pieces.append(Piece(text, fixed=True, open_ended=True, is_last=is_last))
-        else:
-            rest = name
-        if rest:
-            pieces.append(Piece(rest))
     return add_noise(rng, pieces, "chat")

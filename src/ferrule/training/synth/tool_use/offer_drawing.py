@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ferrule.toolspec import render_openai_function
 from ferrule.training.synth.tool_use.inventing import ToolInventor
 from ferrule.training.synth.tool_use.naming import split_name
 from ferrule.training.synth.tool_use.offers import CALCULATOR, OfferedTool, draw_offered_tool
@@ -66,8 +67,7 @@ class Offer:
 def _describe_calculator() -> dict[str, Any]:
     from ferrule.builtin_tools import calculator
 
-    spec = calculator.spec
-    return {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
+    return render_openai_function(calculator.spec)
 
 
 def find_stems(text: str) -> set[str]:

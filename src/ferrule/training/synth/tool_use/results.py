@@ -2,6 +2,7 @@
 
 import json
 import random
+from string import Formatter
 from typing import Any
 
 from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
@@ -41,7 +42,7 @@ _SENTENCES = (
 )  # fmt: skip
 
 
-def draw_result(rng: random.Random, call: ForeignCall, *, held_out: bool, is_invented: bool) -> str:
+def draw_result(rng: random.Random, call: ForeignCall, *, held_out: bool) -> str:
     """The text that a call returns: at times an error, or for an invented tool a result of any shape."""
     template = call.tool.template
     form = rng.random()
@@ -53,7 +54,7 @@ def draw_result(rng: random.Random, call: ForeignCall, *, held_out: bool, is_inv
         return pick(rng, ("", "[]", "{}", "[]"))
     if form < 0.12:
         return _draw_long(rng, held_out)
-    if rng.random() < (0.35 if is_invented else 0.12):
+    if rng.random() < (0.35 if template.is_invented else 0.12):
         return draw_any_result(rng, held_out=held_out)
     return _fill(rng, pick(rng, template.results), call, held_out)
 
@@ -129,16 +130,14 @@ def _draw_field(rng: random.Random, key: str, held_out: bool) -> Any:
 
 def _draw_sentence(rng: random.Random, held_out: bool) -> str:
     pattern = pick(rng, _SENTENCES)
-    written = []
-    for piece in pattern.split("{"):
-        name, brace, rest = piece.partition("}")
-        if not brace:
-            written.append(piece)
-        elif name in ("number", "money"):
-            written += [draw_number_text(rng, 1, 500, 2 if name == "money" else 0), rest]
-        else:
-            written += [draw_text(rng, name, held_out=held_out), rest]
-    return "".join(written)
+    text = ""
+    for literal, name, _, _ in Formatter().parse(pattern):
+        text += literal
+        if name in ("number", "money"):
+            text += draw_number_text(rng, 1, 500, 2 if name == "money" else 0)
+        elif name:
+            text += draw_text(rng, name, held_out=held_out)
+    return text
 
 
 def _draw_long(rng: random.Random, held_out: bool) -> str:

@@ -82,7 +82,7 @@ def draw_odd(rng: random.Random) -> str:
     if form < 0.9:
         return draw_phrase(rng)
     if form < 0.95:
-        return "".join(str(int(rng.random() * 10)) for _ in range(4 + int(rng.random() * 20)))
+        return _digits(rng, 4 + int(rng.random() * 20))
     return "".join(word.capitalize() for word in (draw_pseudo_word(rng), pick(rng, list_real_words(False))))
 
 
