@@ -126,6 +126,7 @@ def test_a_name_with_digits_is_no_number(text: str) -> None:
         ("A 120 818.44 19.02", ["120", "818.44", "19.02"]),
         ("on 5 May 120 came", ["5 May", "120"]),
         ("rated 4/5 stars, open 24/7", ["4", "5", "24", "7"]),
+        ("it is 1/8, or 3/8", ["1/8", "3/8"]),
         ("ages 16..91", ["16", "91"]),
     ],
 )
@@ -148,6 +149,22 @@ def test_items_of_a_list_are_listed() -> None:
         ("a mean of 12.31", "mean 12.3", "not computed"),
         ("sales fell by 4.2%", "change -0.042", "computed"),
         ("sales rose by 4.2%", "change -0.042", "not computed"),
+        ("COGS of $1,270", "COGS -1270.0", "computed"),
+        ("COGS: ($1,270)", "COGS -1270.0", "computed"),
+        ("a result of $(1,270)", "result -1270.0", "computed"),
+        ("revenue ($1,270)", "revenue 1270", "computed"),
+        ("Costs: 1,270", "COGS -1270.0", "computed"),
+        ("Opex cost us $915", "Opex -915.0", "computed"),
+        ("costs of 1.27k", "COGS -1270.0", "computed"),
+        ("a profit of $1,270", "profit -1270.0", "not computed"),
+        ("expenses rose by $915", "change -915.0", "not computed"),
+        ("it grew by 18.4%, having dropped before", "Opex -0.184", "not computed"),
+        ("it fell by 4.2%", "COGS 0.042", "not computed"),
+        ("it fell by 4.2%", "a drop of 0.042", "computed"),
+        ("it is down to 60%", "ratio 0.6", "computed"),
+        ("40% of them", "2024: 40", "not computed"),
+        ("40% of them", "percent: 40", "computed"),
+        ("1/8 of them", "share 0.125", "computed"),
         ("about 1,200 rows", "rows: 1,163", "computed"),
         ("1,200 rows", "rows: 1,163", "not computed"),
         ("４６ rows", "rows: 17", "not computed"),
@@ -175,6 +192,18 @@ def test_items_of_a_list_are_listed() -> None:
 def test_when_a_number_is_the_same(answer: str, output: str, kind: str) -> None:
     (link,) = match_numbers(answer, [NumberSource("t1", "run", output)])
     assert (link.kind, link.source) == (kind, "t1" if kind in {"computed", "ordinal"} else None) or kind == "ordinal"
+
+
+def test_a_whole_number_of_a_table_is_no_percentage() -> None:
+    (link, _) = match_numbers("40% of 2024", [NumberSource("t1", "run", "2024: 40", values=(40.0,))])
+    assert link.source is None
+
+
+@pytest.mark.parametrize("date", ["2024-03-31", "31 March 2024", "March 31, 2024", "31/03/2024"])
+def test_a_date_is_that_of_a_source_with_the_same_day(date: str) -> None:
+    other, same = NumberSource("t1", "run", "2024-03-05, 2024"), NumberSource("t2", "run", "2024-03-31 00:00:00")
+    assert [link.source for link in match_numbers(f"It peaked on {date}.", [other])] == [None]
+    assert [link.source for link in match_numbers(f"It peaked on {date}.", [other, same])] == ["t2"]
 
 
 def test_full_values_count_also_where_the_text_shows_them_rounded() -> None:

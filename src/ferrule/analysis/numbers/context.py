@@ -34,6 +34,12 @@ class Context:
     words: frozenset[str] = frozenset()
     near: frozenset[str] = frozenset()
     is_decrease: bool = False
+    is_cost: bool = False
+    """Whether the sentence speaks of an amount that goes out."""
+    change: int = 0
+    """The sign of a change that a verb right before the number gives: 1 for "grew by", -1 for "fell by", else 0."""
+    is_share: bool = False
+    """Whether the line of a source says that its numbers are shares or changes, so that they may be percentages."""
     is_chosen: bool = False
     is_range: bool = False
     """Whether another number follows or comes before, with a dash or "to" between them."""
@@ -58,10 +64,19 @@ class Sentences:
             self._words[start, stop] = read_words(text[start:stop])
         near = text[max(start, number.start - 40) : number.end + 25]
         is_decrease = patterns.DECREASE.search(text[max(start, number.start - 60) : number.end + 40]) is not None
+        is_cost = patterns.COST.search(text[max(start, number.start - 60) : min(stop, number.end + 40)]) is not None
         is_chosen = patterns.EXACT.match(text, number.end) is not None
         before, after = text[max(start, number.start - 12) : number.start], text[number.end : number.end + 12]
         is_range = bool(_RANGE_AFTER.match(after) or _RANGE_BEFORE.search(before))
-        return Context(self._words[start, stop], read_words(near), is_decrease, is_chosen, is_range)
+        return Context(
+            self._words[start, stop],
+            read_words(near),
+            is_decrease,
+            is_cost,
+            _read_change(text[max(start, number.start - 60) : number.start]),
+            is_chosen=is_chosen,
+            is_range=is_range,
+        )
 
     def _find_sentence(self, number: FoundNumber) -> tuple[int, int]:
         """Where the number's sentence begins and ends; of a long one, the blocks around the number."""
@@ -69,6 +84,12 @@ class Sentences:
         stop = self._stops[min(bisect_left(self._stops, number.end), len(self._stops) - 1)]
         block = start + (number.start - start) // _BLOCK * _BLOCK
         return max(start, block - _BLOCK), max(number.end, min(stop, block + 2 * _BLOCK))
+
+
+def _read_change(before: str) -> int:
+    if patterns.WORSE.search(before):
+        return 0
+    return 1 if patterns.RISE_BEFORE.search(before) else -1 if patterns.FALL_BEFORE.search(before) else 0
 
 
 def read_words(text: str) -> frozenset[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypedDict
 
 from ferrule.analysis.numbers import patterns
+from ferrule.analysis.numbers.dates import read_days
 from ferrule.analysis.numbers.patterns import SPACES
 from ferrule.analysis.numbers.units import Unit, read_unit
 
@@ -49,6 +50,10 @@ class FoundNumber:
     """Whether it is said to be a bound: "less than 5", "p < 0.001"."""
     unit: Unit | None = None
     """The unit of measurement that follows."""
+    days: frozenset[str] = frozenset()
+    """The days that a full date may stand for, as ISO 8601 has them: several if month and day can be exchanged."""
+    is_in_parentheses: bool = False
+    """Whether it is "($1,270)", which accountants write for a minus, and others to add an amount."""
 
 
 def find_numbers(text: str, *, is_output: bool = False) -> list[FoundNumber]:
@@ -97,7 +102,8 @@ def _join_groups(match: re.Match[str]) -> str:
 def _find_dates(text: str) -> Iterator[FoundNumber]:
     for match in patterns.DATE.finditer(text):
         year = match["iso"] or match["after"] or match["last"] or match["numeric"] or "0"
-        yield FoundNumber(match.start(), match.end(), match[0], float(year), 1, role="year")
+        days = frozenset(day[:10] for day in read_days(match))
+        yield FoundNumber(match.start(), match.end(), match[0], float(year), 1, role="year", days=days)
 
 
 def _find_ordinals(text: str) -> Iterator[FoundNumber]:
@@ -144,7 +150,7 @@ def _find_fractions(text: str) -> Iterator[FoundNumber]:
             yield _read_fraction(text, match, value, 0.1)
     for match in patterns.FRACTION.finditer(text):
         top, bottom = int(match["top"]), int(match["bottom"])
-        if top < bottom and (match["of"] or bottom <= 4):
+        if top < bottom and (match["of"] or bottom <= 4 or top == 1 or bottom in patterns.HALVED):
             yield _read_fraction(text, match, top / bottom, 0.01)
 
 
@@ -211,6 +217,8 @@ def _read_quantity(text: str, match: re.Match[str], *, decimal_comma: bool) -> F
     if match["exponent"]:
         scale *= 10.0 ** _read_exponent(match["exponent"])
     start, is_negative = _read_sign(text, match)
+    if enclosed := patterns.ENCLOSED_AMOUNT.match(text, match.start("digits") - 2):
+        start, end, is_negative = enclosed.start(), enclosed.end(), True
     return FoundNumber(
         start,
         end,
@@ -219,6 +227,7 @@ def _read_quantity(text: str, match: re.Match[str], *, decimal_comma: bool) -> F
         last_digit * scale,
         percent=percent,
         unit=unit,
+        is_in_parentheses=bool(match["currency"]) and text[max(0, start - 1) : start] + text[end : end + 1] == "()",
         **_read_before(text, start),
     )
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from ferrule.analysis.numbers import patterns
+from ferrule.analysis.numbers.dates import find_days
 from ferrule.analysis.numbers.finding import LARGEST
 from ferrule.analysis.numbers.matching import NumberLink, SourceIndex, match_numbers
 from ferrule.analysis.numbers.source_numbers import NumberSource
@@ -17,7 +15,6 @@ from ferrule.analysis.result import FocusedAnswer
 
 _LISTED: Final = ("year", "ordinal")
 """Kinds of numbers that are listed without needing a source."""
-_DAYS: Final = ("%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y")
 
 
 def check_focused_answer(focused: FocusedAnswer, question: str, sources: SourceIndex) -> FocusedAnswer:
@@ -76,16 +73,4 @@ def _write(value: float) -> str:
 def _has_date(value: Any, sources: Sequence[NumberSource]) -> bool:
     """Whether a source has the date, in whichever order its day, month and year are written."""
     written = str(value)[:10]
-    return any(written in (day[: len(written)] for day in _find_days(source.text)) for source in sources)
-
-
-def _find_days(text: str) -> Iterator[str]:
-    """The dates of a text, as ISO 8601 has them; both days of one that may be read in two ways."""
-    for match in patterns.DATE.finditer(text):
-        if match["iso"]:
-            yield match[0]
-            continue
-        plain = re.sub(r"(?<=[0-9])(?:st|nd|rd|th)\b|\bof\b|[,]|(?<=[a-z])\.", " ", match[0])
-        for form in _DAYS:
-            with suppress(ValueError):
-                yield datetime.datetime.strptime(" ".join(plain.split()), form).date().isoformat()  # noqa: DTZ007
+    return any(written in (day[: len(written)] for day in find_days(source.text)) for source in sources)

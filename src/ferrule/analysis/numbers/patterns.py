@@ -74,6 +74,10 @@ FRACTION = re.compile(
     r"(?=(?P<of>[ ]of\b)?)"
 )
 """Two numbers with a slash between them: a fraction before "of", or if it is a half, thirds or quarters."""
+HALVED = (8, 16, 32, 64)
+"""Below these, as in parts of an inch, any number makes a fraction; below 5 or 10, it may be a count or a rating."""
+ENCLOSED_AMOUNT = re.compile(rf"[$€£¥₹]\((?:{_DIGITS})(?:[kKMBT]|MM)?\)", re.VERBOSE)
+"""A minus as accountants write it: $(1,270)."""
 RATIO = re.compile(r":1(?!\.?[0-9:])")
 SPACED = re.compile(r"(?<![\w.,:/%])(?<![\d)\]%] )[1-9][0-9]{0,2}(?: [0-9]{3})+(?![.,]?[0-9]| [0-9]|[A-Za-z:/-])")
 """Groups of three digits with ordinary spaces between them, in prose: not in a row of numbers, as a table has."""
@@ -155,6 +159,36 @@ DECREASE = re.compile(
     re.IGNORECASE,
 )
 """Words that say what a minus sign says: "fell by 12%" is what the output writes as -12%."""
+COST = re.compile(
+    r"\b(?:cost(?:s|ing)?|COGS|opex|capex|expenses?|expenditures?|spen[dt]|spending|loss(?:es)?|deficits?|pa(?:y|id|ys))\b",
+    re.IGNORECASE,
+)
+"""Words for amounts that go out: an output may write them below zero, and a sentence without a minus."""
+_ADVERB = r"(?:[ ]+(?:[a-z]+ly|further|again|only|just))?"
+_ABOUT = r"(?:about|around|nearly|almost|over|some|roughly|approximately|more[ ]than|less[ ]than|~|≈)"
+_CHANGE = (
+    rf"{_ADVERB}(?:[ ]+by)?(?:[ ]+(?:an?[ ]+)?{_ABOUT})?[ ]*[$€£¥₹]?$"
+    rf"|\b(?:{{nouns}})[ ]+(?:of|by)(?:[ ]+{_ABOUT})?[ ]*[$€£¥₹]?$"
+)
+RISE_BEFORE = re.compile(
+    r"\b(?:grew|grows?|grown|rose|rises?|risen|increased|increases|climbed|gained|(?:is|are|was|were|went) up)"
+    + _CHANGE.format(nouns="growth|rise|increase"),
+    re.IGNORECASE,
+)
+FALL_BEFORE = re.compile(
+    r"\b(?:fell|falls?|fallen|dropped|drops|declined|declines|decreased|decreases|shrank|(?:is|are|was|were|went) down)"
+    + _CHANGE.format(nouns="drop|fall|decline|decrease"),
+    re.IGNORECASE,
+)
+"""Verbs and nouns of a change right before its size: "fell by 4.2%", "an increase of $300"; not "fell to 60%"."""
+WORSE = re.compile(r"\b(?:loss(?:es)?|deficits?|debts?|shortfalls?|gaps?)\b", re.IGNORECASE)
+"""What grows as its number falls."""
+SHARE = re.compile(
+    r"%|‰|\b(?:pct|percent\w*|per[ ]cent|pp|bps|shares?|rates?|ratios?|proportions?|fractions?|growth|grew|changes?"
+    r"|margins?|increases?|decreases?|declines?|drops?|discounts?|churn|conversion|accuracy|probability|relative|yoy|mom)\b",
+    re.IGNORECASE,
+)
+"""What says that a whole number of an output may be a percentage, and no count."""
 UNITS = (
     (
         re.compile(

@@ -53,8 +53,15 @@ def may_compare(number: FoundNumber, factor: float, candidate: SourceNumber) -> 
     if number.percent and candidate.is_percent:
         return factor == number.percent / 1e-2
     if number.percent:
-        return factor in {1.0, number.percent}
+        return factor == number.percent or (factor == 1.0 and not _is_bare_count(candidate))
     return factor == 1.0 or (candidate.is_percent and factor == 1e2)
+
+
+def _is_bare_count(candidate: SourceNumber) -> bool:
+    """Whether a whole number of an output or a profile is said to be no share, so that it isn't a percentage."""
+    if candidate.source.kind not in ("run", "profile") or candidate.context.is_share:
+        return False
+    return candidate.text.isdigit() if candidate.text else candidate.value.is_integer()
 
 
 def is_bounded(number: FoundNumber, candidate: SourceNumber) -> bool:
@@ -150,12 +157,24 @@ def _is_count(number: FoundNumber) -> bool:
 
 
 def _may_have_sign(number: FoundNumber, context: Context, candidate: SourceNumber) -> bool:
-    if number.value * candidate.value >= 0:
+    is_same = number.value * candidate.value >= 0
+    if context.change and number.value > 0 and candidate.source.kind == "run" and not _may_change(context, candidate):
+        return False
+    if is_same or number.is_in_parentheses or (context.is_cost and number.value > 0 and not number.percent):
         return True
     return candidate.context.is_decrease if number.value < 0 else context.is_decrease
 
 
+def _may_change(context: Context, candidate: SourceNumber) -> bool:
+    """Whether an output has the sign of the change that a sentence gives, or is called a decrease itself."""
+    if context.change > 0:
+        return candidate.value >= 0
+    return candidate.value <= 0 or candidate.context.is_decrease
+
+
 def _may_have_role(number: FoundNumber, candidate: SourceNumber, *, is_exact: bool) -> bool:
+    if number.days:
+        return any(one.startswith(day) for day in number.days for one in candidate.days)
     if number.role != "quantity":
         return is_exact and candidate.role in {number.role, "quantity"}
     # Four digits by themselves look like a year, whatever they count; "Q3" is no 3.

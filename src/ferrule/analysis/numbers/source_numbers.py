@@ -55,6 +55,7 @@ class SourceNumber:
     is_crowded: bool
     role: str
     text: str
+    days: frozenset[str] = frozenset()
     statistic: Statistic = ""
     is_range: bool = False
     """Whether it is one end of a range of whole numbers, as the name of a group is: "18-49"."""
@@ -67,12 +68,15 @@ def read_source(order: int, source: NumberSource) -> Iterator[SourceNumber]:
     is_crowded = len(source.values) + sum(len(numbers) for _, numbers in lines) > _CROWD
     header: frozenset[str] = frozenset()
     header_units: frozenset[Unit] = frozenset()
+    header_is_share = False
     for line, numbers in lines:
         words = read_words(line)
         if all(number.role != "quantity" for number in numbers):
             header, header_units = (words, find_units(line)) if words else (header, header_units)
+            header_is_share = patterns.SHARE.search(line.replace("_", " ")) is not None if words else header_is_share
         is_decrease = patterns.DECREASE.search(line) is not None
         around = words | header
+        is_share = patterns.SHARE.search(line.replace("_", " ")) is not None or header_is_share
         units = find_units(line) | header_units
         legend = _LEGEND.search(line) if source.kind == "profile" else None
         for number in numbers:
@@ -80,7 +84,9 @@ def read_source(order: int, source: NumberSource) -> Iterator[SourceNumber]:
             if _P_VALUE.search(line[max(0, number.start - 24) : number.start]):
                 near |= {P_WORD}
             is_legend = legend is not None and legend.start() < number.start < legend.end()
-            context = Context(around, near, is_decrease=is_decrease, is_chosen=is_legend, units=units)
+            context = Context(
+                around, near, is_decrease=is_decrease, is_share=is_share, is_chosen=is_legend, units=units
+            )
             is_percent = number.percent == 1e-2
             yield SourceNumber(
                 number.value,
@@ -92,6 +98,7 @@ def read_source(order: int, source: NumberSource) -> Iterator[SourceNumber]:
                 is_crowded,
                 number.role,
                 number.text,
+                number.days,
                 _find_statistic(line, number) if source.kind == "profile" else "",
                 source.kind == "run" and _is_end_of_range(line, number),
             )

@@ -6,6 +6,7 @@ escapes it. The same result gives the same page.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
@@ -17,6 +18,7 @@ from markupsafe import Markup
 
 from ferrule._util.output_files import open_output
 from ferrule._util.pluralize import pluralize
+from ferrule.analysis.numbers import patterns
 from ferrule.analysis.numbers.matching import NumberLink, SourceIndex
 from ferrule.analysis.numbers.sources import collect_sources, describe_profiles
 from ferrule.analysis.report.data import show_data
@@ -46,6 +48,7 @@ _LEGEND: Final = {
     "stated": "What a model reasoned or recalled is on a coloured ground.",
     "not computed": "What is dotted below was not computed: no output has it.",
 }
+_NOUNS: Final = ("year", "date", "time", "ordinal")
 _TITLES: Final = {
     "computed": "computed by {}",
     "given": "given in {}",
@@ -165,15 +168,29 @@ def _find_place(source: str) -> str:
 
 
 def _list_numbers(links: Sequence[NumberLink]) -> Markup:
-    kinds = Counter(link.kind for link in links)
-    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    kinds = Counter(map(_name_kind, links))
+    counts = ", ".join(_count_kind(count, kind) for kind, count in kinds.items())
     rows = [
-        (link.text, link.kind, element("a", link.source, href=_find_place(link.source)) if link.source else "")
+        (link.text, _name_kind(link), element("a", link.source, href=_find_place(link.source)) if link.source else "")
         for link in links
     ]
     summary = f"Numbers in the answer and its findings: {counts}"
     is_open = "not computed" in kinds
     return fold(summary, show_table(("number", "kind", "from"), rows), is_open=is_open)
+
+
+def _name_kind(link: NumberLink) -> str:
+    """The kind as people name it: a link of kind "year" may be a date or a time."""
+    if link.kind != "year":
+        return link.kind
+    if patterns.DATE.fullmatch(link.text) is None:
+        return "year"
+    return "time" if re.fullmatch(r"[0-9]{1,2}(?::[0-9]{2})+", link.text) else "date"
+
+
+def _count_kind(count: int, kind: str) -> str:
+    """Such as "2 years"; other kinds than nouns have no plural."""
+    return pluralize(count, kind) if kind in _NOUNS else f"{count} {kind}"
 
 
 def _show_plan(result: AnalysisResult) -> Iterator[Markup]:
