@@ -121,6 +121,11 @@ CASES: dict[str, tuple[str, dict[str, str], list[str]]] = {
         {"region": "text", **dict.fromkeys(("2023 H1", "2023 H2", "2024 H1", "2024 H2"), "integer")},
         ["the 2 lines of the header are joined, as in '2023 H1'"],
     ),
+    "hours.csv": (
+        "day,time\n1,24:00\n2,23:00\n",
+        {"day": "integer", "time": "text"},
+        ["'time' is text: 1 value written \"24:00\", which is no time of day"],
+    ),
     "flags.csv": (
         "ok,n\ntrue,1\nfalse,2\nmaybe,3\ntrue,4\ntrue,5\n",
         {"ok": "text", "n": "integer"},
@@ -217,6 +222,7 @@ def test_the_zone_of_times_in_parquet_is_in_a_note(tables: dict[str, Table]) -> 
     ("text", "reason"),
     [
         ('{"a": 1}\n\n{"a": oops}\n', r"isn't valid JSON in line 3, character 7: expecting value"),
+        ('{"a": 1}\n{"a":\n', r"isn't valid JSON in line 2, character 6: expecting value"),
         ('{"a": 1}\n[1, 2]\n{"a": 2}\n', r"has a list in line 2 where an object is expected"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 from openpyxl import Workbook
 
 from ferrule.analysis.data import Table, describe_tables, make_sources, read_tables
+from ferrule.analysis.data.child.binding import read_frame
 from ferrule.errors import DataError
 
 MB = 1 << 20
@@ -55,6 +57,17 @@ def write_book(path: Path) -> None:
     book.save(path)
 
 
+def write_hours(path: Path) -> None:
+    book = Workbook()
+    for row in (
+        ["hours", "below", "sum", "product"],
+        [timedelta(hours=30), timedelta(hours=-1), "=1+1", "=2*2"],
+        [None, timedelta(hours=2), "=1+2", "=2*3"],
+    ):
+        book.active.append(row)
+    book.save(path)
+
+
 def write_database(path: Path) -> None:
     with sqlite3.connect(path) as base:
         base.execute("CREATE TABLE sales (id INTEGER, amount, rate)")
@@ -69,7 +82,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
     folder = tmp_path_factory.mktemp("records")
     write_book(folder / "book.xlsx")
     write_database(folder / "base.sqlite")
-    return read(folder, folder / "book.xlsx", folder / "base.sqlite")
+    write_hours(folder / "hours.xlsx")
+    return read(folder, folder / "book.xlsx", folder / "base.sqlite", folder / "hours.xlsx")
 
 
 def test_rows_of_a_header_with_merged_cells_are_joined(tables: dict[str, Table]) -> None:
@@ -113,6 +127,17 @@ def test_a_column_of_a_sheet_that_is_text_says_why(tables: dict[str, Table]) -> 
         "'n' is text: 1 of 3 values is not a number (row 3: \"oops\")",
         "'m': 1 value written n/a is missing",
         "columns with the same name have a number added: 'N' is 'N_1'",
+    )
+
+
+def test_durations_reach_code_and_every_unsaved_formula_counts(tables: dict[str, Table]) -> None:
+    table = tables["hours"]
+    assert [column.type for column in table.columns] == ["duration", "text", "text", "text"]
+    assert read_frame(str(table.parquet))["hours"].tolist() == [pd.Timedelta(hours=30), pd.NaT]
+    assert table.notes == (
+        "'hours': durations; .dt.total_seconds() / 3600 of it has hours",
+        "'below' is text: some durations are below zero",
+        f"4 formulas have no saved values and are missing values, in 'sum', 'product': {SAVE}",
     )
 
 

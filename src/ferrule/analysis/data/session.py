@@ -124,6 +124,8 @@ class DataSession(AsyncClosing):
     async def _load(self, session: SandboxSession) -> None:
         run = await session.run("tables.load()\nimport gc\ngc.collect()\ngc.freeze()\ndel gc", timeout=_LOAD_SECONDS)
         if run.error is not None:
+            if run.error.kind not in {"memory", "killed"}:
+                raise DataError(f"the tables can't be loaded: {run.error.message}")
             raise DataError(
                 f"the tables don't fit into memory: {run.error.message}; raise python_memory in the settings"
             )

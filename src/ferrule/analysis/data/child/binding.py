@@ -103,11 +103,24 @@ def read_frame(path: str) -> Any:
             table = table.set_column(place, field.name, table.column(place).cast(pa.timestamp("s")))
         elif pa.types.is_decimal(field.type):
             table = table.set_column(place, field.name, table.column(place).cast(pa.float64()))
+        elif field.type == pa.binary(12):
+            table = table.set_column(place, field.name, _read_intervals(table.column(place)))
     exact = {name: table.column(name) for name in table.column_names if _is_rounded(table.column(name))}
     frame = table.to_pandas(use_threads=False, split_blocks=True, self_destruct=True)
     for name, column in exact.items():
         frame[name] = column.to_pandas(types_mapper={column.type: _get_nullable(column.type)}.get)
     return frame
+
+
+def _read_intervals(column: Any) -> Any:
+    """Read intervals as durations: duckdb writes each as months, days and milliseconds, of which pyarrow makes bytes."""
+    import numpy as np
+    import pyarrow as pa
+
+    values = column.to_pylist()
+    fields = np.frombuffer(b"".join(value or bytes(12) for value in values), "<u4").reshape(-1, 3).astype("int64")
+    durations = ((fields[:, 0] * 30 + fields[:, 1]) * 86_400_000 + fields[:, 2]).astype("m8[ms]")
+    return pa.array(durations, mask=np.array([value is None for value in values], bool))
 
 
 EXACT = 2**53

@@ -53,12 +53,14 @@ _EXPONENT = f"{_REST} IN ('e', 'E')"
 _MAY_CHANGE = {
     "BOOLEAN": "true",
     "HUGEINT": "true",
+    "TIME": "starts_with({0}, '24')",
     "DOUBLE": "CASE WHEN contains({0}, '.') THEN strlen({0}) > 16 AND instr({0}, '.') > 10 "
     "ELSE strlen({0}) > 16 OR contains({0}, 'e') OR contains({0}, 'E') END",
 }
 """Whether a value has to be looked at: a quick look at all rows, which mostly says that none has to."""
 CHANGING = {
     "BOOLEAN": (("lower({0}) NOT IN ('true', 'false')", "false", "may mean true or false, such as yes and no"),),
+    "TIME": (("starts_with({0}, '24')", "false", 'written "24:00", which is no time of day'),),
     "HUGEINT": ((_LONG, "false", "of more than 17 digits, which a number rounds"),),
     "DOUBLE": (
         (_LONG, "false", "of more than 17 digits, which a number rounds"),

@@ -29,7 +29,8 @@ def _parse(text: str, line: int) -> Any:
         raise Unreadable(f"has {constant} in line {line:,}, which JSON doesn't know: write null")
 
     try:
-        return json.loads(text, parse_constant=refuse)
+        # Without the last line break, after which the error would be in a line that the file hasn't.
+        return json.loads(text.rstrip(), parse_constant=refuse)
     except json.JSONDecodeError as error:
         place = f"line {line + error.lineno - 1:,}, character {error.colno:,}"
         raise Unreadable(f"isn't valid JSON in {place}: {error.msg[0].lower()}{error.msg[1:]}") from None

@@ -13,7 +13,7 @@ from typing import Any
 
 XML_PIECE = 1 << 20
 MOST_MERGES = 100_000
-_CELL = re.compile(rb"<(?:\w+:)?c\b([^>]*)>\s*<(?:\w+:)?f\b[^>]*?(?:/>|>[^<]*</(?:\w+:)?f>)\s*(.{0,12})", re.DOTALL)
+_CELL = re.compile(rb"<(?:\w+:)?c\b([^>]*)>\s*<(?:\w+:)?f\b[^>]*?(?:/>|>[^<]*</(?:\w+:)?f>)\s*(?=(.{0,12}))", re.DOTALL)
 _REFERENCE = re.compile(rb'\br="([A-Z]+)(\d+)"')
 _MERGE = re.compile(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]+)(\d+):([A-Z]+)(\d+)"')
 _HIDDEN_ROW = re.compile(rb'<(?:\w+:)?row\b[^>]*\bhidden="(?:1|true)"')

@@ -235,6 +235,8 @@ def make_column(name: str, values: list[Any], numbers: Sequence[int]) -> tuple[A
         values = [None if isinstance(value, str) else value for value in values]
     array = _make_typed(values)
     if array is not None:
+        if pa.types.is_duration(array.type):
+            notes.append(f"{quote_column(name)}: durations; .dt.total_seconds() / 3600 of it has hours")
         return array, notes
     notes += _describe_mixed(name, values, numbers)
     return pa.array([None if value is None else _write_value(value) for value in values], pa.string()), notes
@@ -253,6 +255,9 @@ def _make_typed(values: list[Any]) -> Any:
             for value in values
         ]
         return pa.array(moments, pa.timestamp("us"))
+    # Parquet has no durations below zero.
+    if kinds == {datetime.timedelta} and any(value is not None and value < datetime.timedelta() for value in values):
+        return None
     try:
         if kinds <= {int, float} and float in kinds:
             return pa.array([None if value is None else float(value) for value in values], pa.float64())
@@ -268,6 +273,7 @@ KINDS = (
     (int | float, "numbers"),
     (datetime.date, "dates"),
     (datetime.time, "times"),
+    (datetime.timedelta, "durations"),
     (str, "text"),
 )
 
@@ -280,7 +286,8 @@ def _describe_mixed(name: str, values: list[Any], numbers: Sequence[int]) -> lis
     usual = max(counts, key=lambda what: counts[what])
     misfits = [place for place, value in enumerate(values) if value is not None and kinds[place] != usual]
     if not misfits:
-        return [f"{quote_column(name)} is text: its values don't fit into a number"]
+        why = "some durations are below zero" if usual == "durations" else "its values don't fit into a number"
+        return [f"{quote_column(name)} is text: {why}"]
     first = misfits[0]
     place = f"row {numbers[first]:,}"
     return [describe_misfits(name, len(misfits), total, usual, _write_value(values[first]), place)]
