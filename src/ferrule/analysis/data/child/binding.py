@@ -113,7 +113,7 @@ def read_frame(path: str) -> Any:
 
 
 def _read_intervals(column: Any) -> Any:
-    """Read intervals as durations: duckdb writes each as months, days and milliseconds, of which pyarrow makes bytes."""
+    """Read intervals as durations: duckdb writes each as months, days and milliseconds, bytes for pyarrow."""
     import numpy as np
     import pyarrow as pa
 
