@@ -308,6 +308,17 @@ async def test_the_limit_of_time_stops_what_runs() -> None:
     assert result.answer.startswith(("Plan B", "No answer was written"))
 
 
+async def test_the_time_of_a_person_who_approves_the_plan_is_not_counted() -> None:
+    async def think(plan: Plan) -> Plan:
+        await asyncio.sleep(1.9)
+        return plan
+
+    settings = AnalysisSettings(max_seconds=2)
+    result = await run_analysis(QUESTION, model=StagedModel(WHOLE), settings=settings, approve_plan=think)
+    assert result.stopped is None
+    assert result.usage.seconds < 1.9
+
+
 async def test_a_cost_limit_without_a_price_is_refused_before_anything_is_asked() -> None:
     model = StagedModel(WHOLE)
     with pytest.raises(SettingsError, match="the price of staged isn't known"):

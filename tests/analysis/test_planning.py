@@ -225,6 +225,10 @@ def test_without_a_synthesis_the_account_says_only_what_was_found() -> None:
         "t1 (Sum by region.):\nNorth: 12\n\n"
         "Without a result: t2 (Test it.): no such column"
     )
+    account = write_account([DONE], "no plan", ["t1"])
+    assert account.startswith(
+        "No answer was written: no plan. The tasks of the earlier analysis found:\n\nt1 of the earl"
+    )
     assert write_account([], "no plan").startswith("There is no answer: no plan.")
 
 

@@ -81,7 +81,8 @@ async def test_a_limit_of_cost_ends_it_again_where_no_price_is_known(tmp_path: P
 
 
 async def test_what_was_stopped_is_so_in_the_replay(tmp_path: Path) -> None:
-    model = StagedModel(ANSWERS, delays={"t2/logic_kernel": 30})
+    answers = ANSWERS | {"t2/logic_kernel/0": "nonsense"}
+    model = StagedModel(answers, delays={"t2/logic_kernel/1": 30})
     recording = record_analysis(tmp_path / "a.jsonl")
     settings = AnalysisSettings(mode="quick")
     async with stream_analysis("Is it so?", model=model, settings=settings, recording=recording) as analysis:
@@ -91,6 +92,7 @@ async def test_what_was_stopped_is_so_in_the_replay(tmp_path: Path) -> None:
                 break
     made = analysis.result
     assert [(task.id, task.status) for task in made.tasks] == [("t1", "done"), ("t2", "cancelled"), ("t3", "cancelled")]
+    assert made.tasks[1].ended - made.tasks[1].started >= 0.1
     replay = replay_analysis(tmp_path / "a.jsonl")
     assert await run_analysis("", recording=replay) == made
     assert replay.changes == []

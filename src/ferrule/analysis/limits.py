@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,7 +58,7 @@ class Spending:
     cost: float | None = 0.0
     """US dollars; None if the price of a model isn't known."""
     seconds: float = 0.0
-    """Wall time."""
+    """Wall time, without what a person took to approve the plan."""
 
     def __add__(self, other: Spending) -> Spending:
         cost = None if self.cost is None or other.cost is None else self.cost + other.cost
@@ -120,9 +121,18 @@ class AnalysisLimits:
         limit, requests = self.cost or 0.0, len(LAST_STAGES) * self._dearest
         return max(_KEPT_SHARE * limit, requests if limit > 2 * requests else 0.0)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """A block whose time isn't counted, as while a person is asked."""
+        begun = self.clock()
+        try:
+            yield
+        finally:
+            self._started += self.clock() - begun
+
     @property
     def elapsed(self) -> float:
-        """Seconds since the analysis began."""
+        """Seconds since the analysis began, without those in which it was paused."""
         return self.clock() - self._started
 
     def find_seconds_left(self, stage: str = "") -> float | None:

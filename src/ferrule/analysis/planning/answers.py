@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, Self, TypeAlias
 
 from pydantic import BaseModel, Field, model_validator
@@ -106,15 +106,23 @@ async def focus_answer(
     return FocusedAnswer(reply.answer_type, reply.answer_value, reply.formatted_answer)
 
 
-def write_account(executions: Sequence[TaskExecution], reason: str) -> str:
-    """The answer where no model wrote one: why, and what the finished tasks found, word for word."""
+def write_account(executions: Sequence[TaskExecution], reason: str, earlier: Collection[str] = ()) -> str:
+    """The answer where no model wrote one: why, and what the finished tasks found, word for word.
+
+    `earlier` are the ids of tasks of the analysis that this one goes on from.
+    """
+
+    def name(task: TaskExecution) -> str:
+        return f"{task.id}{' of the earlier analysis' if task.id in earlier else ''} ({task.task_query})"
+
     done = [one for one in executions if one.status == "done"]
     failed = [one for one in executions if one.status != "done"]
     if not done:
         lines = [f"There is no answer: {reason}."]
     else:
-        lines = [f"No answer was written: {reason}. The tasks that finished found:"]
-        lines += [f"{one.id} ({one.task_query}):\n{shorten(one.result, 2000)}" for one in done]
+        which = "tasks that finished" if any(one.id not in earlier for one in done) else "tasks of the earlier analysis"
+        lines = [f"No answer was written: {reason}. The {which} found:"]
+        lines += [f"{name(one)}:\n{shorten(one.result, 2000)}" for one in done]
     if failed:
-        lines.append("\n".join([f"Without a result: {one.id} ({one.task_query}): {one.error}" for one in failed]))
+        lines.append("\n".join([f"Without a result: {name(one)}: {one.error}" for one in failed]))
     return "\n\n".join(lines)

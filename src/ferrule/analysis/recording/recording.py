@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,7 +39,7 @@ from ferrule.analysis.versions import list_versions
 from ferrule.blobs import hash_blob
 from ferrule.conversation import tool_message
 from ferrule.errors import FerruleError, SettingsError
-from ferrule.events import MessageFinished
+from ferrule.events import MessageFinished, Usage
 from ferrule.formats.conversation_json import message_from_json, message_to_json
 from ferrule.models.recording.file import make_model_row
 from ferrule.models.recording.request import Request
@@ -358,6 +358,8 @@ class Recording:
             result.output_entries[at] = replace(result.output_entries[at], data=task)
         calls = result.usage.calls if end.calls is None else end.calls
         result.usage = replace(result.usage, seconds=end.seconds, calls=calls)
+        if end.usage is not None:
+            result.usage = replace(result.usage, usage=Usage(**end.usage), cost=end.cost)
         if result.stopped is not None:
             result.stopped = end.stopped or result.stopped
 
@@ -373,11 +375,12 @@ class Recording:
             times = {task.id: (task.started, task.ended) for task in result.tasks}
             cancelled = {task.id: task.error or "" for task in result.tasks if task.status == "cancelled"}
             spent = result.usage
-            self._writer.add(
-                EndRow(
-                    stopped=result.stopped, times=times, seconds=spent.seconds, calls=spent.calls, cancelled=cancelled
-                )
+            row = EndRow(
+                stopped=result.stopped, times=times, seconds=spent.seconds, calls=spent.calls, cancelled=cancelled
             )
+            if cancelled:
+                row = row.model_copy(update={"usage": asdict(spent.usage), "cost": spent.cost})
+            self._writer.add(row)
         self.close()
 
 

@@ -192,6 +192,10 @@ class EndRow(Row):
     seconds: float = 0.0
     calls: int | None = None
     """Requests to models, with those that were stopped before they were answered."""
+    usage: dict[str, int] | None = None
+    """The tokens, where tasks were cancelled, whose requests a replay doesn't make again."""
+    cost: float | None = None
+    """US dollars, as with `usage`."""
     cancelled: dict[str, str] = {}
     """Why they have no result, by id, of tasks that ran or waited when the analysis was stopped."""
 

@@ -119,7 +119,7 @@ class Analysis:
                 stopped = await self._plan_and_run(toolbox)
             await self._answer(stopped)
         except asyncio.CancelledError:
-            self._end(CANCELLED, write_account(self._executions, CANCELLED))
+            self._end(CANCELLED, self._write_account(CANCELLED))
             raise
         self.report(AnalysisFinished(self.result))
         return self.result
@@ -134,7 +134,11 @@ class Analysis:
                 record = await choose_plan(
                     self._asker, self._briefing, self.settings, (least, most), tuple(self._ended)
                 )
-                plan = await self._approve(record.plan)
+                time.reschedule(None)
+                with limits.paused():
+                    plan = await self._approve(record.plan)
+                left = limits.find_seconds_left()
+                time.reschedule(None if left is None else asyncio.get_running_loop().time() + left)
                 if plan is None:
                     return REFUSED
                 await self._run_rounds(replace(record, plan=plan), toolbox, most)
@@ -219,13 +223,13 @@ class Analysis:
         done = [one for one in executions if one.status == "done"]
         if not done or stopped == REFUSED:
             reason = stopped or "no task gave a result"
-            self._end(reason, write_account(executions, reason))
+            self._end(reason, self._write_account(reason))
             return
         try:
             synthesis = await synthesize(self._asker, self._briefing, self.settings, executions, stopped or "")
         except Exception as error:  # noqa: BLE001 - the results shouldn't be lost with the answer
             reason = stopped or explain_end(error)
-            self._end(reason, write_account(executions, reason))
+            self._end(reason, self._write_account(reason))
             return
         self._add("synthesis", synthesis)
         self.result.key_findings = tuple(synthesis.key_findings)
@@ -253,6 +257,9 @@ class Analysis:
         self.result.answer, self.result.stopped = answer, stopped
         self.result.numbers = tuple(numbers)
         self.result.usage = self._asker.limits.sum_up()
+
+    def _write_account(self, reason: str) -> str:
+        return write_account(self._executions, reason, [one.id for one in self._earlier])
 
     def _add(self, stage_type: StageType, data: Any) -> None:
         entry = OutputEntry(stage_type, data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -62,6 +63,10 @@ class TaskRunner:
         current_task.set(task.id)
         try:
             execution = await self._try(task)
+        except asyncio.CancelledError:
+            # The scheduler cancels and goes on cancelling; the task keeps its times.
+            execution = end_without_result(task, "cancelled", "the analysis was stopped while it ran")
+            return replace(execution, started=started, ended=limits.elapsed)
         except Exception as error:  # the other tasks, and their results, shouldn't be lost with this one
             logger.warning("task %s ended with an unexpected error", task.id, exc_info=error)
             execution = end_without_result(task, "failed", f"an unexpected {type(error).__name__}: {error}")
