@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ferrule.analysis.data import Table, make_sources, read_tables
+from ferrule.analysis.data import Table, describe_tables, make_sources, read_tables
 from ferrule.analysis.data.child.binding import read_frame
 from ferrule.errors import DataError
 
@@ -126,6 +126,42 @@ CASES: dict[str, tuple[str, dict[str, str], list[str]]] = {
         {"day": "integer", "time": "text"},
         ["'time' is text: 1 value written \"24:00\", which is no time of day"],
     ),
+    "points.csv": (
+        "time;amount\n1;1.500\n2;2.250\n",
+        {"time": "integer", "amount": "text"},
+        [
+            "separated by semicolons",
+            "'amount' is text: 2 values may have a comma or a point before decimals or between thousands",
+        ],
+    ),
+    "decimals.csv": (
+        "weight;length\n1.500;1.5\n2.250;2\n",
+        {"weight": "number", "length": "number"},
+        ["separated by semicolons"],
+    ),
+    "minus.csv": (
+        "amount;balance\n1.234,50-;5-\n2.000,00;7\n",
+        {"amount": "number", "balance": "integer"},
+        [
+            "separated by semicolons",
+            (
+                "'amount': numbers with a decimal comma, with points between thousands, "
+                "with the minus sign last where they are negative"
+            ),
+            "'balance': numbers with a decimal comma, with the minus sign last where they are negative",
+        ],
+    ),
+    "few.csv": (
+        "age\n34\n29\nprefer not to say\n45\n",
+        {"age": "text"},
+        ["'age' is text: 1 of 4 values is not a number (line 4: \"prefer not to say\")"],
+    ),
+    "infinite.csv": ("x,y\n1,inf\n2,-inf\n3,4.5\n", {"x": "integer", "y": "number"}, []),
+    "ends.jsonl": (
+        '{"t": "24:00:00"}\n{"t": "10:00:00"}\n',
+        {"t": "text"},
+        ["'t' is text: it has \"24:00\", which is no time of day"],
+    ),
     "flags.csv": (
         "ok,n\ntrue,1\nfalse,2\nmaybe,3\ntrue,4\ntrue,5\n",
         {"ok": "text", "n": "integer"},
@@ -190,10 +226,17 @@ def test_texts_that_write_numbers_have_their_value(tables: dict[str, Table]) -> 
     amounts = frame(tables["amounts.csv"])
     assert amounts.to_numpy().tolist() == [[1234.5, 12, 12, -5, 1200], [2000, -3.5, 7.5, 7, 15]]
     assert frame(tables["german.csv"])[["preis", "menge"]].to_numpy().tolist() == [[1.5, 1234], [2345.75, 12]]
+    assert frame(tables["minus.csv"]).to_numpy().tolist() == [[-1234.5, -5], [2000, 7]]
     codes = frame(tables["codes.csv"])
     assert codes["country"].tolist() == ["NA", "DE", "FR", "US"]
     assert codes["n"].isna().tolist() == [False, True, False, False]
     assert codes["plan"].isna().tolist() == [True, False, True, False]
+
+
+def test_infinite_numbers_are_counted(tables: dict[str, Table]) -> None:
+    number = tables["infinite.csv"].columns[1]
+    assert (number.infinite, number.minimum, number.maximum, number.mean) == (2, 4.5, 4.5, 4.5)
+    assert "4.5 to 4.5; 2 infinite, left out of" in describe_tables([tables["infinite.csv"]])
 
 
 def test_whole_numbers_keep_their_digits_where_some_are_missing(tmp_path: Path) -> None:

@@ -46,6 +46,9 @@ def write_book(path: Path) -> None:
     gaps = book.create_sheet("gaps")
     for row in (["City", 2023, None], [None, "H1", "H2"], ["Rome", 1, 2], ["Oslo", 3, 4]):
         gaps.append(row)
+    footed = book.create_sheet("footed")
+    for row in (["City", "n"], ["Rome", 1], ["Total", 1], [], ["* preliminary"]):
+        footed.append(row)
     mixed = book.create_sheet("mixed")
     for row in (["n", "m", "N"], [1, 2, "x"], ["oops", "n/a", "y"], [3, 4, "z"]):
         mixed.append(row)
@@ -72,6 +75,11 @@ def write_database(path: Path) -> None:
     with sqlite3.connect(path) as base:
         base.execute("CREATE TABLE sales (id INTEGER, amount, rate)")
         base.execute("INSERT INTO sales VALUES (1, 2.5, 1), (2, 'oops', 'NA'), (3, 4, NULL)")
+        base.execute("CREATE TABLE days (day, moment)")
+        base.executemany(
+            "INSERT INTO days VALUES (?, ?)",
+            [("2024-01-01", "2024-01-01T10:00:00"), ("2024-02-30", "2024-01-02 10:00:00"), ("2024-03-01", None)],
+        )
         base.execute("CREATE TABLE unused (id INTEGER)")
         base.execute("CREATE VIEW broken AS SELECT id FROM removed")
     base.close()
@@ -141,6 +149,12 @@ def test_durations_reach_code_and_every_unsaved_formula_counts(tables: dict[str,
     )
 
 
+def test_a_total_above_a_remark_is_noted(tables: dict[str, Table]) -> None:
+    assert tables["book_footed"].notes == (
+        'the last row but 1 may be a total of the others, where the row below it is a remark (row 3: "Total")',
+    )
+
+
 def test_a_hidden_sheet_is_read_and_says_so(tables: dict[str, Table]) -> None:
     assert tables["book_secret"].notes == ("the sheet is hidden in the workbook",)
 
@@ -152,11 +166,16 @@ def test_a_cell_in_a_note_is_shown_with_samples_only(tables: dict[str, Table]) -
 
 
 def test_tables_and_views_of_a_database_that_are_left_out_are_named(tables: dict[str, Table]) -> None:
-    table = tables["base"]
+    days = tables["base_days"]
+    assert [column.type for column in days.columns] == ["text", "timestamp"]
+    assert days.notes[-1] == "'day' is text: 1 of 3 values is not a date (such as \"2024-02-30\")"
+    table = tables["base_sales"]
     assert [column.type for column in table.columns] == ["integer", "text", "integer"]
-    assert table.notes == (
+    assert days.notes[:-1] == (
         "the view 'broken' can't be read, and is left out (no such table: main.removed)",
         "the table 'unused' has no rows, and is left out",
+    )
+    assert table.notes == (
         "'amount' is text: 1 of 3 values is not a number (such as \"oops\")",
         "'rate': 1 value written NA is missing",
     )

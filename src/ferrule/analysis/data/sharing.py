@@ -80,6 +80,8 @@ def _describe_column(column: ColumnProfile, rows: int, share: Share) -> str:
         parts += _describe_text(column, share)
     elif column.minimum is not None:
         parts.append(f"{_write(column.minimum)} to {_write(column.maximum)}")
+    if column.infinite:
+        parts.append(f"{column.infinite:,} infinite, left out of what follows and of the range")
     if column.mean is not None:
         parts.append(f"mean {_write(column.mean)}")
     if column.deviation is not None:

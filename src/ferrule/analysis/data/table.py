@@ -31,6 +31,8 @@ class ColumnProfile(BaseModel):
     mean: float | None = None
     deviation: float | None = None
     """The standard deviation."""
+    infinite: int = Field(default=0, ge=0)
+    """Of numbers: how many are infinite. The least, the greatest and the statistics are those of the others."""
     quantiles: tuple[Number, ...] = ()
     """Of numbers: at 5, 25, 50, 75 and 95 %, from a seeded sample of 100,000 rows; all rows if there are fewer."""
     lengths: tuple[int, int] | None = None

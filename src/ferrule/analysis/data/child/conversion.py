@@ -211,12 +211,25 @@ def make_json_query(path: str, kind: str, memory: int) -> tuple[str, list[str]]:
         if type_ == "TIMESTAMP WITH TIME ZONE"
     ]
     mixed = [name for name, type_ in columns.items() if type_ == "JSON"]
-    if not mixed:
+    ends = _find_ends_of_day(connection, source, columns)
+    if not mixed and not ends:
         return f"SELECT * FROM {source}", notes
+    notes += [f'{quote_column(name)} is text: it has "24:00", which is no time of day' for name in ends]
     notes += [f"{quote_column(name)} is text: its values are of several types" for name in mixed]
     root = quote_text("$")
-    quoted = list(map(quote_name, mixed))
-    return f"SELECT * REPLACE ({', '.join(f'{one} ->> {root} AS {one}' for one in quoted)}) FROM {source}", notes
+    replaced = [f"{one} ->> {root} AS {one}" for one in map(quote_name, mixed)]
+    replaced += [f"{one}::VARCHAR AS {one}" for one in map(quote_name, ends)]
+    return f"SELECT * REPLACE ({', '.join(replaced)}) FROM {source}", notes
+
+
+def _find_ends_of_day(connection: duckdb.DuckDBPyConnection, source: str, columns: Mapping[str, str]) -> list[str]:
+    """Return the columns of times with 24:00, which duckdb has, and Python and pandas haven't."""
+    names = [name for name, kind in columns.items() if kind == "TIME"]
+    if not names:
+        return []
+    wanted = ", ".join(f"max({quote_name(name)})::VARCHAR" for name in names)
+    found = connection.execute(f"SELECT {wanted} FROM {source}").fetchone() or ()
+    return [name for name, latest in zip(names, found, strict=True) if latest and latest.startswith("24")]
 
 
 def _find_renamed(path: str, columns: list[str]) -> list[str]:

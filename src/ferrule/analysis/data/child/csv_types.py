@@ -116,6 +116,9 @@ class TypeFinder:
             columns = self._list_columns()
             if "DOUBLE" in columns.values():
                 plan.notes.append("numbers with a decimal comma")
+        elif ambiguous := self._find_ambiguous(columns):
+            columns |= dict.fromkeys(ambiguous, "VARCHAR")
+            decimal = None
         left = columns
         while left:
             samples = self._take_samples(left)
@@ -142,7 +145,7 @@ class TypeFinder:
         columns = self._list_columns()
         samples = self._take_samples(columns)
         decimal = self._find_decimal(samples, columns)
-        if decimal == "," and self._delimiter != ",":
+        if (decimal == "," and self._delimiter != ",") or self._find_ambiguous(columns):
             return None
         for name, values in samples.items():
             if forms := self._find_forms(values, decimal):
@@ -151,6 +154,27 @@ class TypeFinder:
                     return None
                 columns[name] = kind
         return columns if self._have_points([name for name, kind in columns.items() if kind == "DOUBLE"]) else None
+
+    def _find_ambiguous(self, columns: dict[str, str]) -> list[str]:
+        """Return the columns with points that may be between thousands, as in 1.500, if no column has another point.
+
+        Only of files with semicolons, which mostly come from where the comma is before decimals.
+        """
+        names = [name for name, kind in columns.items() if kind == "DOUBLE"]
+        if self._delimiter != ";" or not names:
+            return []
+        values = [f"trim({quote_name(name)})" for name in names]
+        of_three = [f"regexp_full_match({value}, '[-+]?[1-9][0-9]{{0,2}}[.][0-9]{{3}}')" for value in values]
+        pairs = zip(values, of_three, strict=True)
+        conditions = [f"bool_or(contains({value}, '.') AND NOT {three})" for value, three in pairs]
+        conditions += [f"bool_or({three})" for three in of_three]
+        found: Sequence[Any] = ()
+        for limit in (f" LIMIT {POINT_ROWS}", ""):
+            rows = f"(SELECT * FROM {self._texts}){limit})"
+            found = self._connection.execute(f"SELECT {', '.join(conditions)} FROM {rows}").fetchone() or ()
+            if any(found[: len(names)]):
+                return []
+        return [name for name, has_three in zip(names, found[len(names) :], strict=True) if has_three]
 
     def _have_points(self, names: Sequence[str]) -> bool:
         """Have all columns a value with a point among their first? Otherwise, one such as 1e5 may be a code."""

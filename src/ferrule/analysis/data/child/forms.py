@@ -24,7 +24,7 @@ _DATE = re.compile(
 _NAMED = re.compile(r"\d{1,2}(?P<mark>[- ])[A-Za-z]{3,9}(?P=mark)\d{4}|[A-Za-z]{3,9} \d{1,2}(?P<comma>,?) \d{4}")
 _NUMBER = re.compile(
     rf"(?P<open>\(?){SIGN} ?(?P<before>{CURRENCY}|) ?{SIGN}(?P<digits>\d[\d.,'’{SPACES}]*\d|\d|\.\d+)"
-    rf"[{SPACES}]?(?P<after>%|{CURRENCY}|)\)?"
+    rf"[{SPACES}]?(?P<after>%|{CURRENCY}|)(?P<minus> ?[-−]|)\)?"
 )
 _SPACED = rf"\d{{1,3}}(?:[{SPACES}'’]\d{{3}})+"
 _COMMA_IS_DECIMAL = re.compile(
@@ -105,7 +105,8 @@ def _make_ordered(first: re.Match[str]) -> list[Form]:
 def find_number_form(sample: Sequence[str], decimal: str | None) -> Form | None:
     """Return the form that a column of numbers may have. `decimal`: of the file's other columns; None: not known."""
     found = [match for value in sample if (match := _NUMBER.fullmatch(value))]
-    if not found or len(found) < MOST * len(sample):
+    # Of a few values, one misfit is more than a fifth.
+    if not found or len(found) < min(MOST * len(sample), max(3, len(sample) - 1)):
         return None
     digits = [match["digits"] for match in found]
     own = find_decimal(digits)
@@ -139,6 +140,9 @@ def _make_number(found: Sequence[re.Match[str]], point: str, mark: str) -> Form:
     with_brackets = any(match["open"] for match in found)
     if with_brackets:
         pattern = rf"{pattern}|\({lead}{core}{trail}\)"
+    with_minus_last = any(match["minus"] for match in found)
+    if with_minus_last:
+        pattern = rf"{pattern}|{lead}{core}{trail} ?[-−]"
     kept = f"replace(regexp_replace({{0}}, {quote_text(f'[^0-9{point}]')}, '', 'g'), {quote_text(point)}, '.')"
     negative = "regexp_matches({0}, '^[(]|[-−]')"
     value = f"CASE WHEN {negative} THEN '-' ELSE '' END || {kept}"
@@ -147,6 +151,7 @@ def _make_number(found: Sequence[re.Match[str]], point: str, mark: str) -> Form:
     parts += [f"in {before or after}"] if (before or after) not in {"", "%"} else []
     parts += ["in percent (12 % is 12)"] if after == "%" else []
     parts += ["in parentheses where they are negative"] if with_brackets else []
+    parts += ["with the minus sign last where they are negative"] if with_minus_last else []
     what = f"numbers with {before or after}" if before or after else "numbers"
     return Form(what, _match(pattern), value, f"numbers {', '.join(parts)}" if parts else "")
 

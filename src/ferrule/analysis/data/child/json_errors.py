@@ -30,7 +30,7 @@ def _parse(text: str, line: int) -> Any:
 
     try:
         # Without the last line break, after which the error would be in a line that the file hasn't.
-        return json.loads(text.rstrip(), parse_constant=refuse)
+        return json.loads(text.rstrip("\r\n"), parse_constant=refuse)
     except json.JSONDecodeError as error:
         place = f"line {line + error.lineno - 1:,}, character {error.colno:,}"
         raise Unreadable(f"isn't valid JSON in {place}: {error.msg[0].lower()}{error.msg[1:]}") from None

@@ -210,6 +210,7 @@ _AGGREGATES = {
         "approx_count_distinct({})",
         f"avg({_FINITE})",
         f"stddev_samp({_FINITE})",
+        "count(*) FILTER (isinf({}))",
     ),
 }
 
@@ -220,7 +221,8 @@ def _read_ordered(values: list[Any]) -> dict[str, Any]:
 
 
 def _read_numbers(values: list[Any]) -> dict[str, Any]:
-    return {**_read_ordered(values), "mean": _to_number(values[3]), "deviation": _to_number(values[4])}
+    found = {**_read_ordered(values), "mean": _to_number(values[3]), "deviation": _to_number(values[4])}
+    return {**found, "infinite": values[5]} if values[5:] else found
 
 
 def _read_text(values: list[Any]) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def _find_type(database: sqlite3.Connection, table: str, column: str) -> tuple[A
     )
     kinds = set(counts)
     if kinds == {"text"}:
-        return _find_time_type(database, table, name), []
+        return _find_time_type(database, table, column)
     if kinds <= {"integer"}:
         return pa.int64(), []
     if kinds <= {"integer", "real"}:
@@ -125,15 +125,28 @@ def _find_type(database: sqlite3.Connection, table: str, column: str) -> tuple[A
     return pa.string(), [describe_misfits(column, misfits, numbers + counts["text"], what, value)]
 
 
-def _find_time_type(database: sqlite3.Connection, table: str, name: str) -> Any:
-    """Dates and times are text in SQLite: those that are all in ISO form."""
+def _find_time_type(database: sqlite3.Connection, table: str, column: str) -> tuple[Any, list[str]]:
+    """Dates and times are text in SQLite: those that are all in ISO form. Returns the type, and notes."""
+    name = quote_name(column)
     day = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
-    query = f"SELECT sum({name} NOT GLOB '{day}'), sum({name} NOT GLOB '{day}[ T][0-9][0-9]:[0-9][0-9]:[0-9][0-9]'), "
-    query += f"sum({name} IS NOT NULL AND datetime({name}) IS NULL) FROM {quote_name(table)}"
-    not_days, not_times, invalid = database.execute(query).fetchone()
-    if invalid or (not_days and not_times):
-        return pa.string()
-    return pa.timestamp("s") if not_days else pa.date32()
+    time = f"{day}[ T][0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
+    # SQLite takes 2024-02-30 as the first of March, once it has to add something.
+    is_day = f"({name} GLOB '{day}' AND date({name}, '+0 days') IS {name})"
+    is_time = f"({name} GLOB '{time}' AND datetime({name}, '+0 days') IS replace({name}, 'T', ' '))"
+    forms = (is_day, is_time, f"{name} GLOB '{day}' OR {name} GLOB '{time}'")
+    wanted = ", ".join(f"sum({form})" for form in forms)
+    query = f"SELECT count(*), {wanted} FROM {quote_name(table)} WHERE {name} IS NOT NULL"
+    total, days, times, dated = database.execute(query).fetchone()
+    if days == total:
+        return pa.date32(), []
+    if times == total:
+        return pa.timestamp("s"), []
+    if dated * 2 < total or not (days or times):
+        return pa.string(), []
+    number, what, form = (days, "dates", is_day) if days >= times else (times, "dates with a time", is_time)
+    query = f"SELECT {name} FROM {quote_name(table)} WHERE NOT ({form}) ORDER BY {name} = '' LIMIT 1"
+    [value] = database.execute(query).fetchone()
+    return pa.string(), [describe_misfits(column, total - number, total, what, value)]
 
 
 def _convert(values: Sequence[Any], kind: Any) -> Any:

@@ -90,7 +90,13 @@ def describe_title(texts: Sequence[str], what: str) -> str:
     return f"{left_out} part of the table: {shown}{more}"
 
 
-def describe_total(cells: Sequence[object], place: str) -> list[str]:
-    """Return a note if the last row seems to be the sum of the others."""
+def describe_total(cells: Sequence[object], place: str, below: int = 0) -> list[str]:
+    """Return a note if a row seems to be the sum of those above; `below`: how many rows of remarks follow."""
     total = next((cell for cell in cells if isinstance(cell, str) and cell.strip(" :").casefold() in TOTALS), None)
-    return [] if total is None else [f"the last row may be a total of the others ({place}: {quote_cell(total)})"]
+    if total is None:
+        return []
+    what = "the last row may be a total of the others"
+    if below:
+        remarks = "the row below it is a remark" if below == 1 else f"the {below} rows below it are remarks"
+        what = f"the last row but {below} may be a total of the others, where {remarks}"
+    return [f"{what} ({place}: {quote_cell(total)})"]

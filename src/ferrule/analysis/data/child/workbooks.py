@@ -29,6 +29,8 @@ ERRORS = {"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
 HEAD = 50
 """Rows among which the header is looked for."""
 MOST_HEADER_ROWS = 4
+MOST_REMARKS = 10
+"""Rows at the end of a sheet among which a total is looked for."""
 SAVE = "open the file in a spreadsheet program, save it, and read it again"
 NumberedRow = tuple[int, tuple[Any, ...]]
 
@@ -87,8 +89,7 @@ def read_sheet(path: str, name: str) -> tuple[Any, list[str]]:
         if number:
             notes.append(f"{write_count(number, f'hidden {what} is', f'hidden {what}s are')} read like the others")
     table, columns = make_arrow_table(names, rows, notes)
-    if rows:
-        notes += describe_total(rows[-1][1], f"row {rows[-1][0]:,}")
+    notes += _describe_last(rows)
     if facts.unsaved:
         named = [columns.get(place) or f"column{place}" for place in sorted(facts.unsaved)]
         total = sum(facts.unsaved.values())
@@ -99,6 +100,16 @@ def read_sheet(path: str, name: str) -> tuple[Any, list[str]]:
         )
         notes.append(f"{what}, in {list_columns(named)}: {SAVE}")
     return table, notes
+
+
+def _describe_last(rows: list[NumberedRow]) -> list[str]:
+    """Return a note if the last row seems to be the sum of the others; below it, rows of one cell may be remarks."""
+    for below, (number, row) in enumerate(reversed(rows[-MOST_REMARKS:])):
+        if found := describe_total(row, f"row {number:,}", below):
+            return found
+        if _count_cells(row) > 1:
+            break
+    return []
 
 
 def _count_cells(row: Sequence[Any]) -> int:
