@@ -81,5 +81,9 @@ async def test_what_is_no_plan_or_no_file_is_refused_in_one_line() -> None:
     settings = AnalysisSettings(mode="quick")
     with pytest.raises(SettingsError, match="approve_plan must return a Plan, or None to refuse it, not 5"):
         await run_analysis("How?", model=StagedModel(answers), settings=settings, approve_plan=approve)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="data holds None, which is no file"):
+    with pytest.raises(DataError, match="data holds a value of the type NoneType, which is no file"):
         await run_analysis("How?", data=[None], model=StagedModel(answers))  # type: ignore[list-item]
+    with pytest.raises(SettingsError, match=r"settings is a dict; give AnalysisSettings"):
+        await run_analysis("How?", settings={"mode": "quick"}, model=StagedModel(answers))  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="the embedded model can't plan an analysis"):
+        await run_analysis("How?", model="embedded")

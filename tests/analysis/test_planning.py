@@ -133,7 +133,7 @@ async def test_a_plan_that_stays_wrong_is_a_clear_failure(kind: str) -> None:
 
 
 async def test_nonsense_instead_of_plans_is_a_clear_failure() -> None:
-    with pytest.raises(PlanningFailed, match="must be JSON"):
+    with pytest.raises(PlanningFailed, match=r"found: the model gave no plan in the form asked for$"):
         await choose(StagedModel({"candidates": "I would rather not."}))
 
 

@@ -45,6 +45,12 @@ def test_an_account_of_one_line_is_not_repeated(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "There is no answer: no plan.\n"
 
 
+def test_the_width_is_that_of_the_variable(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_answer(make_result(answer="Twelve of them were there. " * 5))
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
+
+
 def test_a_difference_that_many_values_have_is_one_line() -> None:
     recording = Recording()
     recording.differences = [RunDifference(f"t1/run/0.rows[{at}]", "18", "19") for at in range(21)]

@@ -42,6 +42,8 @@ from ferrule.tools.registry import ToolLike
 if TYPE_CHECKING:
     from ferrule.execution import Approver, Journal, Policy
 
+_WITHOUT_PLANS = ("embedded", "echo")
+"""Models that call tools or repeat, and can neither plan nor write code."""
 GROQ_MODEL = "groq:openai/gpt-oss-120b"
 """The model where only a key of Groq is given."""
 
@@ -247,6 +249,10 @@ def open_models(options: AnalysisOptions, settings: AnalysisSettings) -> ModelCh
     given, key = options.get("model"), options.get("groq_api_key")
     if key is not None and isinstance(given, str) and not given.startswith("groq:"):
         raise SettingsError(f"groq_api_key is for models of Groq, and model is {given!r}: leave one of them out")
+    if isinstance(given, str) and given in _WITHOUT_PLANS:
+        raise SettingsError(
+            f"the {given} model can't plan an analysis or write code; choose another, such as 'openai:gpt-5'"
+        )
     owned: list[Model] = []
 
     def make(one: Any) -> Model:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Output = TypeVar("Output")
 
-__all__ = ["WHOLE", "Asker", "ModelChoice", "StageKey", "ToolOptions", "current_stage"]
+__all__ = ["WHOLE", "Asker", "ModelChoice", "StageKey", "ToolOptions", "current_stage", "explain_failure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,10 @@ class ToolOptions:
     policy: Policy | None = None
     approver: Approver | None = None
     journal: Journal | None = None
+
+
+class AnswerCutOff(OutputInvalid):
+    """The answer ended before it was complete."""
 
 
 def _ignore(_event: AnalysisEvent) -> None:
@@ -176,7 +180,7 @@ class Asker:
             self.limits.check(key.stage)
             raise TimeoutError(_describe_timeout(run.model, timeout, key))
         detail = f": {run.stop_detail}" if run.stop_detail else ""
-        raise OutputInvalid(
+        raise AnswerCutOff(
             f"{run.model} gave no complete answer for {key.stage}: it stopped at {run.stopped}{detail}", run.text
         )
 
@@ -184,6 +188,13 @@ class Asker:
         if name not in self._refusing:
             self._refusing.add(name)
             self.emit(Notice(f"{name} takes no temperature, so it is asked without one{reason}"))
+
+
+def explain_failure(error: Exception) -> str:
+    """Why `Asker.ask` has no answer, for people on one line: what a model is sent about its answer is for models."""
+    if isinstance(error, OutputInvalid) and not isinstance(error, AnswerCutOff):
+        return "the model gave no answer in the form asked for"
+    return " ".join(str(error).split())
 
 
 def _describe_timeout(model: str, timeout: float | None, key: StageKey) -> str:

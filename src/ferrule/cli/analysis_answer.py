@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import repeat
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 _Difference = TypeVar("_Difference")
 _WIDTH = 110
-"""Columns of the answer where there is no terminal."""
+"""Columns of the answer where there is no terminal, and COLUMNS isn't set."""
+_LEAST_WIDTH = 20
 _MARK = re.compile(r" \[(?:t\d+(?:, stated)?|question|data|not computed)\]")
 _NO_BREAK = "\ue000"
 """Stands for a space that a line isn't broken at, while it is folded; from the private use area."""
@@ -51,14 +53,16 @@ def print_answer(result: AnalysisResult) -> None:
     if sys.stdout.isatty():
         _print_styled(lines)
     else:
-        print("\n".join(piece.rstrip() for line in lines for piece in _fold(line, _WIDTH)))
+        width = max(_LEAST_WIDTH, shutil.get_terminal_size((_WIDTH, 24)).columns)
+        print("\n".join(piece.rstrip() for line in lines for piece in _fold(line, width)))
 
 
 def _describe_failures(result: AnalysisResult, *, has_account: bool) -> Iterator[str]:
     """A line for each task without a result, unless the account lists them, and for each check that is false."""
     for task in result.tasks:
         if task.status != "done" and not has_account:
-            yield f"Without a result: {escape_line(task.id)}: {escape_line(task.error or task.status)}"
+            reason = " ".join((task.error or task.status).split())
+            yield f"Without a result: {escape_line(task.id)}: {escape_line(reason)}"
         for check in task.checks:
             if check.passed is False:
                 detail = f" ({escape_line(check.detail)})" if check.detail else ""

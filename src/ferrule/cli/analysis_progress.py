@@ -117,7 +117,8 @@ class ProgressTree:
         elif isinstance(event, events.TaskFinished):
             self._running.pop(event.execution.id, None)
             self._ended[event.execution.id] = event.execution
-        elif isinstance(event, events.DataShared | events.Notice):
+        # A failed attempt is still there to read when the tree is gone.
+        if isinstance(event, events.DataShared | events.Notice | events.TaskRetried):
             for line in describe_event(event, self._receiver):
                 self._console.print(line, markup=False, highlight=False, soft_wrap=True)
         self.live.update(self._draw())
@@ -203,7 +204,7 @@ def describe_event(event: AnalysisEvent, receiver: str | None = None) -> list[st
     if isinstance(event, events.TaskFinished):
         return [_describe_execution(event.execution)]
     if isinstance(event, events.Notice):
-        return [f"ferrule: {escape_line(event.text)}"]
+        return [f"ferrule: {escape_line(' '.join(event.text.split()))}"]
     return []
 
 

@@ -58,7 +58,8 @@ def make_sources(data: Mapping[str, Path | str] | Iterable[Path | str]) -> tuple
     for path in data:
         if not isinstance(path, str | Path):
             raise DataError(
-                f"data holds {path!r:.100}, which is no file: give paths, as text or Path, or {{name: path}}"
+                f"data holds a value of the type {type(path).__name__}, which is no file: give paths, as text or Path, "
+                "or {name: path}; a table in memory must be saved first"
             )
     pairs = [(None, path) if isinstance(path, Path) else parse_data_argument(path) for path in data]
     return tuple(DataSource(path, name) for name, path in pairs)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ferrule.analysis.asking import WHOLE, Asker, StageKey
+from ferrule.analysis.asking import WHOLE, Asker, StageKey, explain_failure
 from ferrule.analysis.events import Notice
 from ferrule.analysis.plan import Plan, PlanTask, validate_plan
 from ferrule.analysis.planning.briefing import Briefing, list_problems
@@ -85,11 +85,11 @@ class PlanEvaluation(BaseModel):
 
 
 class PlanningFailed(FerruleError):  # noqa: N818 - a state
-    """No plan that can run was found; `problems` are those of the last ones."""
+    """No plan that can run was found; `problems` are those of the last ones, `reason` says them to people."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
+    def __init__(self, problems: Sequence[str], reason: str = "") -> None:
         self.problems = tuple(problems)
-        super().__init__(f"no plan that can run was found: {' '.join(' '.join(problems).split())}")
+        super().__init__(f"no plan that can run was found: {reason or ' '.join(' '.join(problems).split())}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,8 @@ class _Considered:
 
     plans: tuple[Plan, ...]
     problems: tuple[str, ...]
+    reason: str = ""
+    """What people are told in the place of the problems, whose words are a model's."""
 
 
 async def choose_plan(
@@ -109,12 +111,13 @@ async def choose_plan(
     have results. Raises `PlanningFailed`, and what `Asker.ask` raises except for answers that aren't plans at all.
     """
     problems: tuple[str, ...] = ()
+    reason = ""
     for attempt in range(settings.plan_retries + 1):
         considered = await _propose(asker, briefing, settings, tasks, earlier, attempt, problems)
-        problems = considered.problems
+        problems, reason = considered.problems, considered.reason
         if considered.plans:
             return await _choose(asker, briefing, settings, considered)
-    raise PlanningFailed(problems)
+    raise PlanningFailed(problems, reason)
 
 
 async def _propose(
@@ -145,7 +148,8 @@ async def _propose(
             timeout=settings.timeout_for("", attempt),
         )
     except (OutputInvalid, TimeoutError) as error:
-        return _Considered((), (str(error),))
+        reason = explain_failure(error).replace("no answer in the form", "no plan in the form")
+        return _Considered((), (str(error),), reason)
     plans = [make_plan(one, briefing.tools) for one in proposed.plans]
     return _validate(plans, briefing.tools, earlier, most)
 
@@ -186,7 +190,7 @@ async def _choose(asker: Asker, briefing: Briefing, settings: AnalysisSettings, 
             timeout=settings.tool_timeout,
         )
     except (OutputInvalid, TimeoutError) as error:
-        asker.emit(Notice(f"the plans couldn't be compared, so the first is used: {error}"))
+        asker.emit(Notice(f"the plans couldn't be compared, so the first is used: {explain_failure(error)}"))
         return PlanRecord(plans[0], plans, considered.problems, "the first one: the plans couldn't be compared")
     best = _find_best(evaluation, len(plans))
     return PlanRecord(plans[best], plans, considered.problems, evaluation.reason)

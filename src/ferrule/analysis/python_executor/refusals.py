@@ -55,7 +55,8 @@ def name_open_way(finding: Finding, tables: Sequence[str], results: Sequence[str
         return "leave the figure open (plt.subplots() and no savefig, show or close): open figures are collected"
     is_file = any(pattern.fullmatch(name) for pattern in (_FILE_MODULES, _DATABASES, _READERS))
     if is_file or finding.rule in {"path", "extension"}:
-        return f"files can't be opened; {_name_bound(tables, results)}"
+        refused = f"{name} can't be imported" if finding.rule == "module" else "files can't be opened"
+        return f"{refused}; {_name_bound(tables, results)}"
     if finding.rule == "attribute" and _WRITERS.fullmatch(name):
         return "nothing is written to files: assign the table or value to `result`, which is kept as it is"
     if finding.rule == "network":

@@ -31,6 +31,10 @@ def choose_settings(recording: Recording, given: AnalysisSettings | None) -> Ana
     """
     source = recording.source
     if source is None:
+        if given is not None and not isinstance(given, AnalysisSettings):
+            raise SettingsError(
+                f"settings is a {type(given).__name__}; give AnalysisSettings(…), as AnalysisSettings(mode='quick')"
+            )
         return given or AnalysisSettings()
     try:
         return AnalysisSettings(**source.header.settings)

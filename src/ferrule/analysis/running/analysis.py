@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ferrule.analysis.asking import Asker, check_model_names
+from ferrule.analysis.asking import Asker, check_model_names, explain_failure
 from ferrule.analysis.events import (
     AnalysisEvent,
     AnalysisFinished,
@@ -154,7 +154,9 @@ class Analysis:
         try:
             complexity = await assess_complexity(self._asker, self._briefing, self.settings)
         except (OutputInvalid, TimeoutError) as error:
-            self.report(Notice(f"the complexity couldn't be assessed, so it counts as moderate: {error}"))
+            self.report(
+                Notice(f"the complexity couldn't be assessed, so it counts as moderate: {explain_failure(error)}")
+            )
             complexity = Complexity(level="moderate", reason="it couldn't be assessed")
         self._add("complexity", complexity)
         return complexity
