@@ -19,7 +19,8 @@ BLOCK = re.compile(r"(<!-- replayed by tests/cli/replayed_analysis.py -->\n```te
 
 def replay() -> str:
     """What the command prints on stdout. The progress is on stderr: tasks that run together end in any order there."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("FERRULE")}
+    # COLUMNS, which parallel runs of the tests set, would be the width of the answer.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("FERRULE") and name != "COLUMNS"}
     done = subprocess.run(
         [sys.executable, "-m", "ferrule", *COMMAND],
         cwd=ROOT,
