@@ -37,7 +37,7 @@ def test_there_is_a_script_for_each_shell(shell: str) -> None:
         (("chat", "--fallback", "e"), ["embedded", "echo"]),
         (("ask", "--mode", "herm"), ["hermes"]),
         (("parse", "--dialect", "herm"), ["hermes"]),
-        (("render", "--dialect", "nanoc"), ["nanochat"]),
+        (("render", "--dialect", "nanoc"), ["nanochat", "nanochat-tools"]),
         (("keys", "set", "groq"), ["groq"]),
         (("keys", "re"), ["remove"]),
         (("models", "gro"), ["groq"]),
