@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from ferrule.training.synth.tool_use.tool_replies import write_missing_question
+
 FOLDER = Path(__file__).parents[2] / "src" / "ferrule" / "embedded" / "phrasings"
 LISTS = {"open_tools": "ot", "held_out_tools": "ht"}
 KINDS = {"one", "default", "typed", "several", "json", "error", "missing", "turns"}
@@ -93,6 +95,15 @@ def test_each_call_has_a_result_and_each_request_words_of_its_reply(name: str) -
         assert (entry["kind"] == "missing") == (not entry["calls"]), entry["id"]
         assert entry["says"], entry["id"]
         assert ("prompts" in entry) == (entry["kind"] == "turns"), entry["id"]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_what_is_missing_is_a_required_argument_of_an_offered_tool(name: str) -> None:
+    required = {tool["name"]: tool["parameters"].get("required", []) for tool in read_tools(name)}
+    for entry in read_requests(name):
+        if entry["kind"] == "missing":
+            questions = [write_missing_question(required[tool]).lower() for tool in entry["offered"] if required[tool]]
+            assert any(all(said.lower() in asked for said in entry["says"]) for asked in questions), entry["id"]
 
 
 def test_the_lists_share_no_tool_domain_or_prompt() -> None:
