@@ -16,11 +16,28 @@ from ferrule.training.synth.replies import is_number
 from ferrule.training.synth.tool_use.conversations import PlainKind, ToolConversations
 from ferrule.training.synth.tool_use.template_parsing import parse_tool_templates
 from ferrule.training.synth.tool_use.templates import ToolTemplate
+from ferrule.training.synth.tool_use.withheld_calculations import withhold_calculation
 from ferrule.training.synth.turns import Plan, draw_turns, plan_section
 from ferrule.training.synth.wheel import Wheel
 
 _FOLLOW_SHARE = 0.45
-_CALCULATIONS = {"symbols": 30, "words": 24, "percent": 16, "count": 10, "length": 4, "reverse": 6, "problem": 8}
+_CALCULATIONS = {
+    "symbols": 30,
+    "words": 24,
+    "percent": 16,
+    "count": 10,
+    "length": 4,
+    "reverse": 6,
+    "problem": 8,
+    "average": 3,
+    "sum": 3,
+    "compare": 4,
+    "power": 4,
+    "two": 4,
+    "letter": 4,
+    "words_count": 3,
+    "time": 5,
+}
 _PLAIN_KINDS: dict[PlainKind, Mapping[str, float]] = {
     "calculator": _CALCULATIONS,
     "chat": {"chat": 1},
@@ -38,6 +55,8 @@ _TRIES = 200
 class Mix:
     """What is drawn. `kinds` are relative weights; `several_turns` is the share of conversations with 2 to 4 turns;
     `most_characters` limits the text of a conversation (requests, calls, outputs and replies).
+
+    `withheld` is about the share, of those without foreign tools, in which a calculation is withheld first.
 
     `tools` is the share of conversations with foreign tools; these are longer, and have limits of their own:
     `most_tool_characters` with the offer, and one turn each where `tools_in_one_turn`.
@@ -66,13 +85,14 @@ class Mix:
         }
     )
     several_turns: float = 0.16
+    withheld: float = 0.0
     most_characters: int = 600
     tools: float = 0.2
     most_tool_characters: int = 900
     tools_in_one_turn: bool = False
 
 
-FULL = Mix()
+FULL = Mix(withheld=0.02)
 """The mix that the embedded model is trained on."""
 CALCULATOR_ALONE = Mix(tools=0.0)
 """The mix without foreign tools, which every model of the calculator alone is measured on."""
@@ -129,12 +149,22 @@ class TemplateGrammar:
                 yield self._draw_example(rng, kinds, held_out, mix)
 
     def _draw_example(self, rng: random.Random, kinds: Wheel[str], held_out: bool, mix: Mix) -> Example:
+        if mix.withheld and rng.random() < mix.withheld:
+            withheld = self._withhold_calculation(rng, kinds, held_out)
+            # What has no call, or several, can't be withheld: something else is drawn.
+            if withheld is not None and withheld.characters <= mix.most_characters:
+                return withheld
         for _ in range(_TRIES):
             turns = 2 + int(rng.random() * 3) if rng.random() < mix.several_turns else 1
             example = self._draw_conversation(rng, kinds, turns, held_out)
             if example.characters <= mix.most_characters:
                 return example
         raise ValueError(f"no conversation of at most {mix.most_characters} characters can be drawn")
+
+    def _withhold_calculation(self, rng: random.Random, kinds: Wheel[str], held_out: bool) -> Example | None:
+        _, section, turns = self._draw_turns(rng, kinds, None, held_out)
+        withheld = withhold_calculation(rng, turns[0], held_out)
+        return None if withheld is None else Example("turns", f"{section.name}+withheld", withheld)
 
     def _draw_plain_turn(self, rng: random.Random, kind: PlainKind, held_out: bool) -> Turn:
         return self._draw_turns(rng, self._plain_kinds[kind], None, held_out)[2][0]

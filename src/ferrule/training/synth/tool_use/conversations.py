@@ -26,6 +26,7 @@ from ferrule.training.synth.tool_use.tool_replies import (
     write_missing_question,
     write_tool_reply,
 )
+from ferrule.training.synth.tool_use.withheld_calculations import withhold_calculation
 from ferrule.training.synth.wheel import Wheel
 
 PlainKind = Literal["calculator", "chat", "refusal"]
@@ -35,6 +36,7 @@ DrawPlainTurn = Callable[[random.Random, PlainKind, bool], Turn]
 _TRIES = 30
 _ONE_TURN_SHARE = 0.25
 _LONGEST_CALCULATION = 160
+_WITHHELD_CALCULATION_SHARE = 0.5
 # A tool that could answer anything: no question is beyond it.
 _OMNISCIENT = frozenset(
     find_stems("web search internet wiki encyclopedia knowledge news dictionary translate translation")
@@ -48,7 +50,7 @@ _KINDS = Wheel(
         ("decline", 8),
         ("calculator", 12),
         ("chat", 3),
-        ("withheld", 4),
+        ("withheld", 5),
     ]
 )
 
@@ -118,7 +120,7 @@ class ToolConversations:
         if kind == "missing":
             return _ask_for_missing(scene, is_answered=room > 1)
         if kind == "withheld":
-            return _withhold(scene) if room > 1 else None
+            return self._withhold(scene) if room > 1 else None
         if kind == "call":
             return _call(scene)
         if kind == "two":
@@ -133,6 +135,14 @@ class ToolConversations:
     def _draw_calculation(self, scene: _Scene) -> Turn | None:
         turn = self._draw_plain_turn(scene.rng, "calculator", scene.held_out)
         return turn if turn.steps and len(turn.user) < _LONGEST_CALCULATION else None
+
+    def _withhold(self, scene: _Scene) -> _Exchange | None:
+        """A call that was withheld: of a foreign tool, or of the calculator where it is offered."""
+        if not scene.offer.has_calculator or scene.rng.random() >= _WITHHELD_CALCULATION_SHARE:
+            return _withhold(scene)
+        turn = self._draw_calculation(scene)
+        turns = withhold_calculation(scene.rng, turn, scene.held_out) if turn is not None else None
+        return None if turns is None else _Exchange(turns)
 
     def _decline(self, scene: _Scene) -> _Exchange | None:
         """A request that no tool fits: for a tool that isn't offered, for a fact, or for a calculation."""
@@ -238,7 +248,7 @@ def _ask_for_missing(scene: _Scene, *, is_answered: bool) -> _Exchange | None:
 
 
 def _withhold(scene: _Scene) -> _Exchange | None:
-    """A call that was withheld: the user says yes, no, or what is right."""
+    """A call of a foreign tool that was withheld: the user says yes, no, or what is right."""
     rng = scene.rng
     request = draw_request(rng, pick(rng, scene.offer.foreign), held_out=scene.held_out)
     if request is None:
