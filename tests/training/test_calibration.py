@@ -30,11 +30,11 @@ WRONG = [answer(False, 0.001), answer(False, 0.9, 0.02), answer(False, 0.99), an
 def test_at_most_one_in_fifty_right_calls_is_withheld() -> None:
     threshold = choose_threshold([*RIGHT, *WRONG])
     withheld = count_withheld({"open": [*RIGHT, *WRONG], "none": []}, threshold)
-    assert threshold == 0.03
+    assert threshold == pytest.approx(0.025)
     assert withheld.rows[0].right == Share(2, 100)
     # A wrong answer without a call can't be withheld, and counts.
     assert withheld.rows[0].wrong == Share(2, 4)
-    assert choose_threshold(RIGHT[:49]) == 0.01
+    assert choose_threshold(RIGHT[:49]) == pytest.approx(0.005)
 
 
 def test_without_right_calls_nothing_can_be_chosen() -> None:

@@ -21,14 +21,17 @@ MOST_RIGHT_WITHHELD = 50
 
 
 def choose_threshold(scored: Iterable[ScoredQuestion]) -> float:
-    """The highest threshold that withholds at most one in 50 of the right answers with a call.
+    """A threshold that withholds at most one in 50 of the right answers with a call, and as many wrong ones as it can.
 
+    It lies midway between two answers: the last digits of a confidence depend on which questions are asked together.
     Raises `SettingsError` without any right answer with a call, or for a model that has no confidence.
     """
-    right = sorted(one.confidence for one in scored if one.score.is_right and one.confidence is not None)
+    known = [(one.confidence, one.score.is_right) for one in scored if one.confidence is not None]
+    right = sorted(confidence for confidence, is_right in known if is_right)
     if not right:
         raise SettingsError("no threshold can be chosen: the model made no right call of which it says how sure it is")
-    return right[len(right) // MOST_RIGHT_WITHHELD]
+    first_made = right[len(right) // MOST_RIGHT_WITHHELD]
+    return (max((confidence for confidence, _ in known if confidence < first_made), default=0.0) + first_made) / 2
 
 
 def count_withheld(scored: Mapping[str, Sequence[ScoredQuestion]], threshold: float) -> Withheld:
