@@ -126,6 +126,7 @@ CELLS += [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
 def test_random_files_are_read_as_by_duckdb_or_not_at_all(

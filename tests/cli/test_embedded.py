@@ -49,7 +49,9 @@ def test_what_the_model_never_learned_is_refused_before_anything_is_written() ->
 
 def test_render_needs_no_more_than_a_conversation(tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
-    ferrule("synth", data, "--count", "3")
+    drawn = ferrule("synth", "-", "--count", "12").stdout.splitlines()
+    # The tokenizer in the package has no tokens for an offer.
+    data.write_text("\n".join([line for line in drawn if '"tools"' not in line][:3]))
     done = ferrule("render", data)
     assert done.returncode == 0
     assert "nanochat: 3 conversations" in done.stdout

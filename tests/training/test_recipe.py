@@ -318,6 +318,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_nothing_half_written(endless) -> None:
     assert names == {"checkpoint.pt", "recipe.json", "tokenizer.json"}
 
 
+@pytest.mark.slow
 def test_two_workers_make_one_model(tmp_path) -> None:
     from ferrule.models.embedded import load_local_model
 

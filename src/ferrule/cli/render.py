@@ -56,6 +56,9 @@ class TextRun(NamedTuple):
     text: str
 
 
+_FITTING = {"<|tools_start|>": "nanochat-tools", "<|python_start|>": "nanochat"}
+
+
 class TracePrinter:
     """Prints conversations as a dialect and a tokenizer render them, and counts tokens."""
 
@@ -68,7 +71,7 @@ class TracePrinter:
 
         path = find_embedded_folder() if tokenizer == "embedded" else Path(tokenizer)
         self._tokenizer = _read_tokenizer(path / "tokenizer.json" if path.is_dir() else path)
-        fitting = "nanochat" if "<|python_start|>" in self._tokenizer.control else "hermes"
+        fitting = next((name for token, name in _FITTING.items() if token in self._tokenizer.control), "hermes")
         self._dialect = get_dialect(dialect or fitting)
         self._console = Console(highlight=False, soft_wrap=True)
         self._count = self._tokens = self._trained = 0

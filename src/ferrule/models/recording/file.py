@@ -52,7 +52,8 @@ class Exchange:
             events = events_from_json(row["events"], answer)
             usage = Usage(**row["usage"])
             images = tuple(_find_image(image, conversation) for image in row.get("prompt_images", ()))
-            finished = MessageFinished(answer, usage, row["stop"], tuple(row.get("prompt_ids", ())), images)
+            ids, confidences = tuple(row.get("prompt_ids", ())), tuple(row.get("confidences", ()))
+            finished = MessageFinished(answer, usage, row["stop"], ids, images, confidences)
         except (ConversationError, LookupError, TypeError, ValueError) as error:
             raise SettingsError(f"row {self.line} can't be replayed ({error!r}); record it again") from error
         return [*events, finished]
@@ -85,6 +86,8 @@ def make_row(model: str, request: Request, continued: Exchange | None, events: S
     row["stop"] = finished.stop
     if finished.prompt_ids and not facts:
         row["prompt_ids"] = list(finished.prompt_ids)
+    if finished.confidences:
+        row["confidences"] = list(finished.confidences)
     if finished.prompt_images:
         row["prompt_images"] = [[one.image.hash, one.start, one.length] for one in finished.prompt_images]
     return row
