@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ferrule.training.synth.conditions import Condition
 from ferrule.training.synth.numbers import Hint
+from ferrule.training.synth.wheel import pick
 
 KINDS = (
     "symbols", "words", "percent", "count", "length", "reverse", "problem", "error", "chat", "refusal", "average",
@@ -146,6 +147,6 @@ def expand(node: Node, rng: random.Random, parts: list[str | Slot]) -> None:
     for item in node:
         if isinstance(item, Choice):
             alternatives = item.alternatives
-            expand(alternatives[int(rng.random() * len(alternatives))], rng, parts)
+            expand(pick(rng, alternatives), rng, parts)
         else:
             parts.append(item)

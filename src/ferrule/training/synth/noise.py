@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import split_words
 
 OPENERS = (
@@ -101,7 +102,7 @@ def _open_with(rng: random.Random, pieces: list[Piece], kind: str) -> None:
             choices = ASKING
         elif first in _VERBS:
             choices = REQUESTING
-    opener = choices[int(rng.random() * len(choices))]
+    opener = pick(rng, choices)
     if choices is OPENERS:
         joint = rng.random()
         opener += (
@@ -118,11 +119,11 @@ def _misspell(rng: random.Random, pieces: list[Piece]) -> None:
     frame = [piece for piece in pieces if not piece.fixed and len(piece.text) > 3]
     if not frame:
         return
-    piece = frame[int(rng.random() * len(frame))]
+    piece = pick(rng, frame)
     words = piece.text.split(" ")
     places = [place for place, word in enumerate(words) if len(word) > 3 and word.isalpha()]
     if places:
-        place = places[int(rng.random() * len(places))]
+        place = pick(rng, places)
         words[place] = _make_typo(rng, words[place])
         piece.text = " ".join(words)
 
@@ -151,12 +152,12 @@ def _close(rng: random.Random, pieces: list[Piece], kind: str) -> None:
     if mark and form < 0.3:
         mark = ""
     elif mark and form < 0.36:
-        mark = ("??", "?!", "...", "!!", " ?", ".", "!")[int(rng.random() * 7)]
+        mark = pick(rng, ("??", "?!", "...", "!!", " ?", ".", "!"))
     elif not mark and form < 0.16:
         mark = "?" if form < 0.1 else "."
     suffix = ""
     if kind != "chat" and rng.random() < 0.1:
-        suffix = SUFFIXES[int(rng.random() * len(SUFFIXES))]
+        suffix = pick(rng, SUFFIXES)
         if mark and rng.random() < 0.4:
             mark, suffix = "", f"{mark} {suffix[:1].upper()}{suffix[1:]}{'.' if rng.random() < 0.3 else ''}"
         elif last.open_ended or rng.random() < 0.5:

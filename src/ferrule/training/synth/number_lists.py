@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ferrule.training.synth.number_words import write_number
 from ferrule.training.synth.numbers import Hint, Number, draw_number
+from ferrule.training.synth.wheel import pick
 
 _LENGTHS = (2, 3, 3, 3, 3, 4, 4, 4, 5, 5, 6)
 _MIXED_HINTS = (Hint("small"), Hint("medium"), Hint("medium"), Hint("int"), Hint("decimal", 0.5, 60), Hint("money"))
@@ -32,8 +33,8 @@ class NumberList:
 
 def draw_list(rng: random.Random, hint: Hint | None, *, held_out: bool = False) -> NumberList:
     """A list whose numbers are alike: all after one hint, of the section or drawn."""
-    length = _LENGTHS[int(rng.random() * len(_LENGTHS))]
-    chosen = hint or _MIXED_HINTS[int(rng.random() * len(_MIXED_HINTS))]
+    length = pick(rng, _LENGTHS)
+    chosen = hint or pick(rng, _MIXED_HINTS)
     numbers = []
     for _ in range(length):
         number = draw_number(rng, chosen, held_out=held_out)

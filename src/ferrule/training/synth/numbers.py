@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ferrule.training.synth.conditions import Value
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import number_fits
 
 HINT_KINDS = ("any", "int", "small", "medium", "decimal", "money", "percent", "square", "long")
@@ -192,14 +193,14 @@ def _draw_long(rng: random.Random) -> str:
         return str(10 ** (length - 1) + int(rng.random() * 9 * 10 ** (length - 1)))
     few = [str(int(rng.random() * 10)) for _ in range(1 + int(rng.random() * 3))]
     steady = rng.random() * 0.6 + 0.3
-    digits = "".join(few[0] if rng.random() < steady else few[int(rng.random() * len(few))] for _ in range(length))
+    digits = "".join(few[0] if rng.random() < steady else pick(rng, few) for _ in range(length))
     return digits.lstrip("0") or "1" + digits[1:]
 
 
 def _draw_percentage(rng: random.Random) -> str:
     form = rng.random()
     if form < 0.45:
-        return str(_COMMON_PERCENTAGES[int(rng.random() * len(_COMMON_PERCENTAGES))])
+        return str(pick(rng, _COMMON_PERCENTAGES))
     if form < 0.86:
         return str(1 + int(rng.random() * 100))
     whole = int(rng.random() * 100)

@@ -3,6 +3,7 @@
 import random
 
 from ferrule.training.synth.example import Turn
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import split_words
 
 _LONGEST = 90
@@ -27,7 +28,7 @@ def join_turns(rng: random.Random, first: Turn, second: Turn) -> Turn | None:
         return None
     is_text = any('"' in step.call for turn in (first, second) for step in turn.steps)
     joints = _CLEAR_JOINTS if is_text else _JOINTS
-    joint = joints[int(rng.random() * len(joints))]
+    joint = pick(rng, joints)
     head = first.user.rstrip(_END)
     tail = second.user
     word = tail.split(" ", 1)[0]

@@ -26,6 +26,7 @@ from ferrule.training.synth.number_words import write_number, write_ordinal
 from ferrule.training.synth.numbers import Hint, Number, draw_number
 from ferrule.training.synth.parsing import find_needed
 from ferrule.training.synth.replies import write_call, write_reply
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import (
     count_call,
     draw_letter,
@@ -162,7 +163,7 @@ def _draw(
         base = strip_number(name)
         if name in section.lists:
             entries = section.lists[name]
-            drawn.texts[name] = entries[int(rng.random() * len(entries))]
+            drawn.texts[name] = pick(rng, entries)
         elif base in TEXT_SLOTS:
             _draw_text(rng, name, base, source, drawn, held_out)
         else:
@@ -191,10 +192,10 @@ def _draw_text(rng: random.Random, name: str, base: str, source: Plan, drawn: Dr
         drawn.letters_said[name] = letter.upper() if form < 0.12 else letter.lower() if form < 0.3 else letter
     elif base == "name":
         taken = set(drawn.texts.values())
-        choices = [list_names()[int(rng.random() * len(list_names()))] for _ in range(4)]
+        choices = [pick(rng, list_names()) for _ in range(4)]
         drawn.texts[name] = next((choice for choice in choices if choice not in taken), choices[0])
     elif name not in drawn.texts:
-        plural, singular = list_things()[int(rng.random() * len(list_things()))]
+        plural, singular = pick(rng, list_things())
         number = name[len(base) :]
         drawn.texts["things" + number], drawn.texts["thing" + number] = plural, singular
 

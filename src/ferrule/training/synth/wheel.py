@@ -1,12 +1,17 @@
-"""Draws items in proportion to their weights."""
+"""Draws items: any of some alike, or in proportion to their weights."""
 
 import random
 from bisect import bisect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
+
+
+def pick(rng: random.Random, choices: Sequence[Item]) -> Item:
+    """One of the choices; faster than `rng.choice`."""
+    return choices[int(rng.random() * len(choices))]
 
 
 class Wheel(Generic[Item]):

@@ -6,9 +6,10 @@ all words is held out, by a hash of the text, whatever the seed.
 
 import random
 import zlib
-from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+
+from ferrule.training.synth.wheel import pick
 
 TENTHS = 10
 FEWEST_DIGITS = 4
@@ -73,21 +74,21 @@ def list_things() -> tuple[tuple[str, str], ...]:
 def draw_pseudo_word(rng: random.Random) -> str:
     """One to four syllables that look like a word."""
     syllables = 1 + int(rng.random() * 4)
-    return "".join(_pick(rng, _ONSETS) + _pick(rng, _VOWELS) + _pick(rng, _CODAS) for _ in range(syllables))
+    return "".join(pick(rng, _ONSETS) + pick(rng, _VOWELS) + pick(rng, _CODAS) for _ in range(syllables))
 
 
 def draw_random_letters(rng: random.Random) -> str:
     """3 to 14 random letters."""
-    return "".join(_pick(rng, _LETTERS) for _ in range(3 + int(rng.random() * 12)))
+    return "".join(pick(rng, _LETTERS) for _ in range(3 + int(rng.random() * 12)))
 
 
 def draw_low_entropy(rng: random.Random) -> str:
     """A string with very few different characters, such as `1111111110110` or `yyyylgyy`: these break copying."""
     alphabet = "0123456789" if rng.random() < 0.2 else _LETTERS
-    few = [_pick(rng, alphabet) for _ in range(1 + int(rng.random() * 3))]
+    few = [pick(rng, alphabet) for _ in range(1 + int(rng.random() * 3))]
     steady = rng.random() * 0.6 + 0.3
     length = 3 + int(rng.random() * (14 if rng.random() < 0.7 else 22))
-    return "".join(few[0] if rng.random() < steady else _pick(rng, few) for _ in range(length))
+    return "".join(few[0] if rng.random() < steady else pick(rng, few) for _ in range(length))
 
 
 def _stretch_word(rng: random.Random, word: str) -> str:
@@ -121,7 +122,7 @@ def draw_word(rng: random.Random, *, held_out: bool = False, letters_only: bool 
 
 def _draw_word(rng: random.Random, held_out: bool) -> str:
     form = rng.random()
-    word = _pick(rng, list_real_words(held_out))
+    word = pick(rng, list_real_words(held_out))
     if form > 0.86:
         word = draw_low_entropy(rng)
     elif form > 0.76:
@@ -133,7 +134,7 @@ def _draw_word(rng: random.Random, held_out: bool) -> str:
     elif form > 0.50:
         word = _decorate(rng, word)
     elif form > 0.47:
-        word = _pick(rng, list_names())
+        word = pick(rng, list_names())
     case = rng.random()
     if case < 0.1:
         return word[0].upper() + word[1:]
@@ -146,9 +147,9 @@ def draw_phrase(rng: random.Random, *, held_out: bool = False) -> str:
     for _ in range(2 + int(rng.random() * 5)):
         kind = rng.random()
         if kind < 0.3:
-            word = _pick(rng, _list_small_words(held_out))
+            word = pick(rng, _list_small_words(held_out))
         elif kind < 0.9:
-            word = _pick(rng, list_real_words(held_out))
+            word = pick(rng, list_real_words(held_out))
         else:
             word = draw_word(rng, held_out=held_out)
         words.append(word)
@@ -161,7 +162,7 @@ def draw_phrase(rng: random.Random, *, held_out: bool = False) -> str:
     elif form > 0.97:
         phrase = phrase.upper()
     if rng.random() < 0.05:
-        phrase += _pick(rng, ".!?")
+        phrase += pick(rng, ".!?")
     return phrase
 
 
@@ -173,10 +174,10 @@ def _list_small_words(held_out: bool) -> tuple[str, ...]:
 def draw_letter(rng: random.Random, text: str) -> str:
     """A letter to look for in `text`: usually one that occurs in it."""
     if text and rng.random() < 0.86:
-        char = _pick(rng, text)
+        char = pick(rng, text)
         if char.isalnum():
             return char
-    return _pick(rng, _LETTERS)
+    return pick(rng, _LETTERS)
 
 
 def count_call(text: str, letter: str) -> str:
@@ -206,7 +207,3 @@ def quote(rng: random.Random, text: str, *, chance: float) -> str:
     if form < 0.92:
         return f"‘{text}’"
     return f"«{text}»" if form < 0.94 else f"`{text}`"
-
-
-def _pick(rng: random.Random, choices: Sequence[str]) -> str:
-    return choices[int(rng.random() * len(choices))]

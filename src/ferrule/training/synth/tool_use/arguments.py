@@ -8,7 +8,8 @@ from ferrule.training.synth.numbers import Number
 from ferrule.training.synth.tool_use.calls import show_value
 from ferrule.training.synth.tool_use.offers import KEY
 from ferrule.training.synth.tool_use.sources import draw_number_text, draw_text
-from ferrule.training.synth.tool_use.templates import Parameter, Scalar, Value, pick
+from ferrule.training.synth.tool_use.templates import Parameter, Scalar, Value
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import number_fits, quote
 
 _TRIES = 40

@@ -17,7 +17,7 @@ from ferrule.training.synth.tool_use.joining import join_requests, repeat_for_an
 from ferrule.training.synth.tool_use.offer_drawing import Offer, OfferDrawer, find_stems
 from ferrule.training.synth.tool_use.requests import draw_request
 from ferrule.training.synth.tool_use.results import draw_result
-from ferrule.training.synth.tool_use.templates import ToolTemplate, pick
+from ferrule.training.synth.tool_use.templates import ToolTemplate
 from ferrule.training.synth.tool_use.tool_replies import (
     DECLINED,
     NOT_DONE,
@@ -27,7 +27,7 @@ from ferrule.training.synth.tool_use.tool_replies import (
     write_tool_reply,
 )
 from ferrule.training.synth.tool_use.withheld_calculations import withhold_calculation
-from ferrule.training.synth.wheel import Wheel
+from ferrule.training.synth.wheel import Wheel, pick
 
 PlainKind = Literal["calculator", "chat", "refusal"]
 DrawPlainTurn = Callable[[random.Random, PlainKind, bool], Turn]

@@ -9,7 +9,8 @@ from ferrule.training.synth.tool_use.arguments import draw_value, say_value
 from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
 from ferrule.training.synth.tool_use.naming import split_name
 from ferrule.training.synth.tool_use.offers import OfferedTool
-from ferrule.training.synth.tool_use.templates import Parameter, Value, pick
+from ferrule.training.synth.tool_use.templates import Parameter, Value
+from ferrule.training.synth.wheel import pick
 
 _YES = (
     "yes", "yep", "yeah", "yup", "sure", "go ahead", "please do", "ok", "okay", "correct", "right", "that's right",

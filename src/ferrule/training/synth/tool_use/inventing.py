@@ -15,7 +15,8 @@ from importlib.resources import files
 from ferrule.training.synth.grammar import GrammarError
 from ferrule.training.synth.tool_use.naming import split_name
 from ferrule.training.synth.tool_use.template_parsing import parse_tool_templates
-from ferrule.training.synth.tool_use.templates import ToolTemplate, pick
+from ferrule.training.synth.tool_use.templates import ToolTemplate
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import draw_pseudo_word
 
 _PATTERNS, _NOUNS = "patterns.txt", "nouns.txt"

@@ -7,7 +7,8 @@ from ferrule.training.synth.noise import OPENERS, Piece, add_noise
 from ferrule.training.synth.tool_use.arguments import draw_value, say_value
 from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
 from ferrule.training.synth.tool_use.requests import ToolRequest
-from ferrule.training.synth.tool_use.templates import Value, pick
+from ferrule.training.synth.tool_use.templates import Value
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import split_words
 
 _JOINTS = (

@@ -4,7 +4,7 @@ import random
 import re
 from functools import lru_cache
 
-from ferrule.training.synth.tool_use.templates import pick
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import draw_pseudo_word
 
 _BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+|-+|\.+")

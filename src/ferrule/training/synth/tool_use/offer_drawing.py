@@ -10,7 +10,8 @@ from ferrule.toolspec import render_openai_function
 from ferrule.training.synth.tool_use.inventing import ToolInventor
 from ferrule.training.synth.tool_use.naming import split_name
 from ferrule.training.synth.tool_use.offers import CALCULATOR, OfferedTool, draw_offered_tool
-from ferrule.training.synth.tool_use.templates import ToolTemplate, pick
+from ferrule.training.synth.tool_use.templates import ToolTemplate
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import split_words
 
 _INVENTED_SHARE = 0.42

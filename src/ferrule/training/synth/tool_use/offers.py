@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ferrule.training.synth.tool_use.naming import draw_opaque_name, style_name, style_parameter
-from ferrule.training.synth.tool_use.templates import Parameter, ToolTemplate, pick
+from ferrule.training.synth.tool_use.templates import Parameter, ToolTemplate
+from ferrule.training.synth.wheel import pick
 
 CALCULATOR = "calculator"
 KEY = "key"

@@ -16,8 +16,8 @@ from ferrule.training.synth.tool_use.templates import (
     ToolPhrasing,
     Value,
     expand_phrasing,
-    pick,
 )
+from ferrule.training.synth.wheel import pick
 
 _MENTION_SHARE = 0.14
 _EXPLICIT_SHARE = 0.06

@@ -7,7 +7,8 @@ from typing import Any
 
 from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
 from ferrule.training.synth.tool_use.sources import draw_number_text, draw_text
-from ferrule.training.synth.tool_use.templates import DrawnPart, ResultTemplate, Slot, pick
+from ferrule.training.synth.tool_use.templates import DrawnPart, ResultTemplate, Slot
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import draw_pseudo_word, split_words
 
 _ERRORS = (

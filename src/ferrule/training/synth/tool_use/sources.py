@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 
-from ferrule.training.synth.tool_use.templates import pick
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import (
     draw_low_entropy,
     draw_phrase,

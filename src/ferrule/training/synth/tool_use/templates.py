@@ -4,15 +4,15 @@
 """
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal
+
+from ferrule.training.synth.wheel import pick
 
 Scalar = str | int | float | bool
 Value = Scalar | list[Scalar] | None
 """A value of an argument, as in JSON."""
 ScalarName = Literal["str", "int", "float", "bool"]
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +160,3 @@ def expand_phrasing(node: Node, rng: random.Random, parts: list[str | Slot | Set
             parts.append(item)
             if isinstance(item, Setting):
                 expand_phrasing(item.words, rng, parts)
-
-
-def pick(rng: random.Random, choices: Sequence[Item]) -> Item:
-    """One of the choices; faster than `rng.choice`."""
-    return choices[int(rng.random() * len(choices))]

@@ -11,8 +11,8 @@ from ferrule.models.withholding import write_withheld_question
 from ferrule.training.synth.example import Turn
 from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.tool_use.exchanges import say_no, say_yes
-from ferrule.training.synth.tool_use.templates import pick
 from ferrule.training.synth.tool_use.tool_replies import NOT_DONE
+from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import number_fits
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
