@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ferrule.training.synth.number_words import write_number
 from ferrule.training.synth.numbers import Hint, Number, draw_number
+from ferrule.training.synth.replies import show_list
 from ferrule.training.synth.wheel import pick
 
 _LENGTHS = (2, 3, 3, 3, 3, 4, 4, 4, 5, 5, 6)
@@ -27,8 +28,7 @@ class NumberList:
     def write_shown(self, name: str) -> dict[str, str]:
         """What `{name}` and its formats stand for in a reply."""
         shown = [number.shown for number in self.numbers]
-        listed = f"{', '.join(shown[:-1])} and {shown[-1]}"
-        return {name: listed, f"{name}:sum": " + ".join(shown), f"{name}:product": " × ".join(shown)}
+        return {name: show_list(shown), f"{name}:sum": " + ".join(shown), f"{name}:product": " × ".join(shown)}
 
 
 def draw_list(rng: random.Random, hint: Hint | None, *, held_out: bool = False) -> NumberList:
@@ -53,7 +53,7 @@ def _write_as_user(rng: random.Random, numbers: list[Number]) -> str:
         write_number(rng, number, sayable=True) if in_words else _write_plain(rng, number, beside) for number in numbers
     ]
     if form < 0.38:
-        return f"{', '.join(said[:-1])} and {said[-1]}"
+        return show_list(said)
     if form < 0.5 and len(said) > 2:
         return f"{', '.join(said[:-1])}, and {said[-1]}"
     if has_commas:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferrule.formats.nanochat import write_call
+from ferrule.training.synth.replies import show_list
 from ferrule.training.synth.tool_use.offers import OfferedTool
 from ferrule.training.synth.tool_use.templates import Value
 
@@ -49,10 +50,3 @@ def show_value(value: Value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value is None else str(value)
-
-
-def show_list(entries: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`; an empty list is `none`."""
-    if not entries:
-        return "none"
-    return f"{', '.join(entries[:-1])} and {entries[-1]}" if len(entries) > 1 else entries[0]

@@ -4,14 +4,13 @@ An offer is long, so most conversations ask several things of the same tools.
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ferrule.models.withholding import write_withheld_question
 from ferrule.training.synth.example import Example, Step, Turn
 from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
-from ferrule.training.synth.tool_use.exchanges import change_argument, say_missing, say_no, say_yes
+from ferrule.training.synth.tool_use.exchanges import ask_withheld, change_argument, say_missing, say_no, say_yes
 from ferrule.training.synth.tool_use.inventing import ToolInventor
 from ferrule.training.synth.tool_use.joining import join_requests, repeat_for_another
 from ferrule.training.synth.tool_use.offer_drawing import Offer, OfferDrawer, find_stems
@@ -174,17 +173,7 @@ class ToolConversations:
         """Two or three things at once: of one tool, of several, or one of the calculator."""
         rng, tools = scene.rng, scene.offer.foreign
         if scene.offer.has_calculator and rng.random() < 0.3:
-            calculation = self._draw_calculation(scene)
-            request = draw_request(rng, pick(rng, tools), held_out=scene.held_out, is_clear=True)
-            if calculation is None or request is None or len(calculation.steps) != 1:
-                return None
-            call = make_call(request.tool, request.values)
-            own = _make_step(scene, call)
-            if rng.random() < 0.5:
-                user = join_requests(rng, [request.write_plainly(), calculation.user])
-                return _Exchange((_answer(user, [call, None], [own, calculation.steps[0]]),))
-            user = join_requests(rng, [calculation.user, request.write_plainly()])
-            return _Exchange((_answer(user, [None, call], [calculation.steps[0], own]),))
+            return self._call_and_calculate(scene)
         first = draw_request(rng, pick(rng, tools), held_out=scene.held_out, is_clear=True)
         if first is None:
             return None
@@ -202,6 +191,23 @@ class ToolConversations:
             return None
         return _run(scene, join_requests(rng, [request.write_plainly() for request in requests]), calls)
 
+    def _call_and_calculate(self, scene: _Scene) -> _Exchange | None:
+        """A call of a foreign tool and a calculation, in either order."""
+        rng = scene.rng
+        calculation = self._draw_calculation(scene)
+        request = draw_request(rng, pick(rng, scene.offer.foreign), held_out=scene.held_out, is_clear=True)
+        if calculation is None or request is None or len(calculation.steps) != 1:
+            return None
+        call = make_call(request.tool, request.values)
+        both = [
+            (request.write_plainly(), call, _make_step(scene, call)),
+            (calculation.user, None, calculation.steps[0]),
+        ]
+        if rng.random() >= 0.5:
+            both.reverse()
+        said, calls, steps = zip(*both, strict=True)
+        return _Exchange((_answer(join_requests(rng, said), calls, steps),))
+
 
 def _make_step(scene: _Scene, call: ForeignCall) -> Step:
     return Step(call.text, draw_result(scene.rng, call, held_out=scene.held_out))
@@ -213,7 +219,7 @@ def _run(scene: _Scene, user: str, calls: list[ForeignCall]) -> _Exchange:
     return _Exchange((_answer(user, calls, steps),), calls[0] if len(calls) == 1 else None)
 
 
-def _answer(user: str, calls: list[ForeignCall] | list[ForeignCall | None], steps: list[Step]) -> Turn:
+def _answer(user: str, calls: Sequence[ForeignCall | None], steps: Sequence[Step]) -> Turn:
     results = [step.output for step in steps]
     reply = write_tool_reply(results[0]) if len(steps) == 1 else write_joint_reply(label_calls(calls), results)
     return Turn(user, tuple(steps), reply)
@@ -254,16 +260,12 @@ def _withhold(scene: _Scene) -> _Exchange | None:
     if request is None:
         return None
     call = make_call(request.tool, request.values)
-    user, form = request.write(rng), rng.random()
+    asked, form = ask_withheld(request.write(rng), call.text), rng.random()
     if form < 0.45:
-        return _Exchange((_withheld(user, call), *_run(scene, say_yes(rng), [call]).turns), call)
+        return _Exchange((asked, *_run(scene, say_yes(rng), [call]).turns), call)
     if form < 0.65:
-        return _Exchange((_withheld(user, call), Turn(say_no(rng), (), NOT_DONE)))
+        return _Exchange((asked, Turn(say_no(rng), (), NOT_DONE)))
     changed = change_argument(rng, call, scene.held_out, is_correction=True)
     if changed is None:
         return None
-    return _Exchange((_withheld(user, call), *_run(scene, changed[0], [changed[1]]).turns), changed[1])
-
-
-def _withheld(user: str, call: ForeignCall) -> Turn:
-    return Turn(user, (), write_withheld_question(call.text), is_trained=False)
+    return _Exchange((asked, *_run(scene, changed[0], [changed[1]]).turns), changed[1])

@@ -4,6 +4,8 @@ import random
 from collections.abc import Mapping, Sequence
 from string import Formatter
 
+from ferrule.models.withholding import write_withheld_question
+from ferrule.training.synth.example import Turn
 from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.tool_use.arguments import draw_value, say_value
 from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
@@ -58,6 +60,11 @@ _GIVEN = (
     "{name} {value}", "make it {value}", "{value}, thanks", "oh, {value}", "sorry, {value}", "let's say {value}",
     "I meant {value}", "{value} of course", "take {value}", "{value} would be good", "hm, {value}",
 )  # fmt: skip
+
+
+def ask_withheld(user: str, call: str) -> Turn:
+    """A request whose call was withheld: the framework's question stands in the model's place."""
+    return Turn(user, (), write_withheld_question(call), is_trained=False)
 
 
 def say_yes(rng: random.Random) -> str:

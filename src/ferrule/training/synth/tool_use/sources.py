@@ -52,13 +52,12 @@ def draw_text(rng: random.Random, source: str | tuple[str, ...], *, held_out: bo
     """A text of a source, or of the list of its own that a template gives."""
     if isinstance(source, tuple):
         return pick(rng, split_list(source, held_out))
-    drawer = _DRAWERS.get(source)
-    odd = source in _OPEN and rng.random() < 0.12
-    if drawer is None and not odd:
+    drawer = draw_odd if source in _OPEN and rng.random() < 0.12 else _DRAWERS.get(source)
+    if drawer is None:
         return pick(rng, split_list(read_lists()[source], held_out))
     text = ""
     for _ in range(_TRIES):
-        text = draw_odd(rng) if odd else (drawer(rng) if drawer else pick(rng, read_lists()[source]))
+        text = drawer(rng)
         if is_held_out(text) is held_out:
             break
     return text

@@ -8,7 +8,8 @@ import json
 import re
 from collections.abc import Sequence
 
-from ferrule.training.synth.tool_use.calls import ForeignCall, show_list, show_value
+from ferrule.training.synth.replies import show_list
+from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
 from ferrule.training.synth.tool_use.naming import split_name
 
 DECLINED = "None of my tools can do that."

@@ -7,10 +7,9 @@ import random
 import re
 from dataclasses import replace
 
-from ferrule.models.withholding import write_withheld_question
 from ferrule.training.synth.example import Turn
 from ferrule.training.synth.noise import Piece, add_noise
-from ferrule.training.synth.tool_use.exchanges import say_no, say_yes
+from ferrule.training.synth.tool_use.exchanges import ask_withheld, say_no, say_yes
 from ferrule.training.synth.tool_use.tool_replies import NOT_DONE
 from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import number_fits
@@ -35,18 +34,16 @@ def withhold_calculation(rng: random.Random, turn: Turn, held_out: bool) -> tupl
         return None
     call, form = turn.steps[0].call, rng.random()
     if form < 0.45:
-        return _ask(turn, call), replace(turn, user=say_yes(rng))
+        return ask_withheld(turn.user, call), replace(turn, user=say_yes(rng))
     if form < 0.65:
-        return _ask(turn, call), Turn(say_no(rng), (), NOT_DONE)
+        return ask_withheld(turn.user, call), Turn(say_no(rng), (), NOT_DONE)
     mistaken = _mistake_number(rng, call, held_out) if rng.random() < 0.6 else _mistake_sign(rng, call)
     if mistaken is None:
         return None
     wrong, said = mistaken
-    return _ask(turn, wrong), replace(turn, user=add_noise(rng, [Piece(said, fixed=True, open_ended=True)], "chat"))
-
-
-def _ask(turn: Turn, call: str) -> Turn:
-    return Turn(turn.user, (), write_withheld_question(call), is_trained=False)
+    return ask_withheld(turn.user, wrong), replace(
+        turn, user=add_noise(rng, [Piece(said, fixed=True, open_ended=True)], "chat")
+    )
 
 
 def _mistake_number(rng: random.Random, call: str, held_out: bool) -> tuple[str, str] | None:
