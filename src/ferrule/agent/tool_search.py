@@ -20,7 +20,7 @@ from ferrule.errors import RegistryError
 from ferrule.execution.results import NAME as READ_RESULT
 from ferrule.tools.decorator import Tool
 from ferrule.tools.registry import BoundRegistry
-from ferrule.toolspec import ToolSpec
+from ferrule.toolspec import ToolSpec, render_openai_function
 
 NAME = "search_tools"
 MANY = 40
@@ -115,8 +115,7 @@ class LazyTools:
 
 
 def _dump_offer(spec: ToolSpec) -> str:
-    offer = {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
-    return json.dumps(offer, ensure_ascii=False)
+    return json.dumps(render_openai_function(spec), ensure_ascii=False)
 
 
 def _parse_name(line: str) -> str:
