@@ -56,9 +56,6 @@ class TextRun(NamedTuple):
     text: str
 
 
-_FITTING = {"<|tools_start|>": "nanochat-tools", "<|python_start|>": "nanochat"}
-
-
 class TracePrinter:
     """Prints conversations as a dialect and a tokenizer render them, and counts tokens."""
 
@@ -67,12 +64,12 @@ class TracePrinter:
         from rich.console import Console
 
         from ferrule.dialects import get_dialect
+        from ferrule.dialects.families.nanochat_tools import find_frame
         from ferrule.models.embedded import find_embedded_folder
 
         path = find_embedded_folder() if tokenizer == "embedded" else Path(tokenizer)
         self._tokenizer = _read_tokenizer(path / "tokenizer.json" if path.is_dir() else path)
-        fitting = next((name for token, name in _FITTING.items() if token in self._tokenizer.control), "hermes")
-        self._dialect = get_dialect(dialect or fitting)
+        self._dialect = get_dialect(dialect or find_frame(self._tokenizer.control) or "hermes")
         self._console = Console(highlight=False, soft_wrap=True)
         self._count = self._tokens = self._trained = 0
 

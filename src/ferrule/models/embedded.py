@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from ferrule.dialects import get_dialect
-from ferrule.dialects.families.nanochat import PYTHON_START
-from ferrule.dialects.families.nanochat_tools import TOOLS_START
+from ferrule.dialects.families.nanochat_tools import find_frame
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import FerruleError, ModelError, SettingsError, choose_advice
 from ferrule.models.local import LocalModel
@@ -85,10 +84,8 @@ def read_tokenizer(path: Path) -> Tokenizer:
 def _choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
     """Nanochat's, with or without an offer, if its tokens exist: no template can express results inside a turn.
     Otherwise the template's dialect."""
-    if PYTHON_START in tokenizer.control and TOOLS_START in tokenizer.control:
-        return get_dialect("nanochat-tools")
-    if PYTHON_START in tokenizer.control:
-        return get_dialect("nanochat")
+    if frame := find_frame(tokenizer.control):
+        return get_dialect(frame)
     from ferrule.tokens.chat_template import has_chat_template, load_dialect
 
     if has_chat_template(folder):

@@ -12,7 +12,7 @@ that tool's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from ferrule.capabilities import Capabilities
@@ -24,6 +24,7 @@ from ferrule.dialects.families.nanochat import (
     MESSAGE,
     OUTPUT_END,
     OUTPUT_START,
+    PYTHON_START,
     Nanochat,
 )
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING, Family
@@ -57,6 +58,9 @@ class SignatureOffer:
         return "\n".join(spec.name if _is_calculator(spec) else write_signature(spec) for spec in tools)
 
 
+_OFFER = SignatureOffer()
+
+
 class NanochatTools(Nanochat):
     """The dialect: nanochat's, with an offer and calls of any tool."""
 
@@ -80,16 +84,23 @@ class NanochatTools(Nanochat):
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
         """The block of signatures, with its markers. Raises `DialectError` for tools that it can't offer."""
-        return SignatureOffer().write(tools)
+        return _OFFER.write(tools)
 
     def write_offer(self, tools: Sequence[ToolSpec]) -> tuple[Segment, ...]:
         """The signatures between their control tokens; nothing for the calculator alone."""
-        lines = SignatureOffer().write_lines(tools)
+        lines = _OFFER.write_lines(tools)
         return (Control(TOOLS_START), Content(lines), Control(TOOLS_END)) if lines else ()
 
     def write_call(self, call: ToolCall) -> str:
         """The text of a call between the markers. Raises `DialectError` for arguments that aren't a JSON object."""
         return _SYNTAX.write_call(call)
+
+
+def find_frame(control: Container[str]) -> str | None:
+    """The dialect of a tokenizer with nanochat's control tokens, with or without those of an offer; None without."""
+    if PYTHON_START not in control:
+        return None
+    return NanochatTools.name if TOOLS_START in control else Nanochat.name
 
 
 def _is_calculator(spec: ToolSpec) -> bool:
@@ -102,7 +113,7 @@ NANOCHAT_TOOLS = Family(
     syntax=_SYNTAX,
     message=MESSAGE,
     results=WrappedResults(OUTPUT_START, OUTPUT_END, between=""),
-    offer=SignatureOffer(),
+    offer=_OFFER,
     losses=frozenset({NO_IDS, NO_IMAGES, NO_REASONING, NO_PARALLEL}),
     make_dialect=NanochatTools,
 )
