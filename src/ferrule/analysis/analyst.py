@@ -244,15 +244,19 @@ async def _open_data(
     return shared
 
 
+def check_can_plan(model: str, advice: str) -> None:
+    """Raise `SettingsError`, with advice, for the name of a model that is no use here."""
+    if model in _WITHOUT_PLANS:
+        raise SettingsError(f"the {model} model can't plan an analysis or write code; {advice}")
+
+
 def open_models(options: AnalysisOptions, settings: AnalysisSettings) -> ModelChoice:
     """The models that are asked. Raises `SettingsError` and `ModelError` for one that can't be used."""
     given, key = options.get("model"), options.get("groq_api_key")
     if key is not None and isinstance(given, str) and not given.startswith("groq:"):
         raise SettingsError(f"groq_api_key is for models of Groq, and model is {given!r}: leave one of them out")
-    if isinstance(given, str) and given in _WITHOUT_PLANS:
-        raise SettingsError(
-            f"the {given} model can't plan an analysis or write code; choose another, such as 'openai:gpt-5'"
-        )
+    if isinstance(given, str):
+        check_can_plan(given, "choose another, such as 'openai:gpt-5'")
     owned: list[Model] = []
 
     def make(one: Any) -> Model:

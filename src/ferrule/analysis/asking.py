@@ -190,10 +190,13 @@ class Asker:
             self.emit(Notice(f"{name} takes no temperature, so it is asked without one{reason}"))
 
 
-def explain_failure(error: Exception) -> str:
-    """Why `Asker.ask` has no answer, for people on one line: what a model is sent about its answer is for models."""
+def explain_failure(error: Exception, wanted: str = "answer") -> str:
+    """Why `Asker.ask` has no answer, for people on one line: what a model is sent about its answer is for models.
+
+    `wanted`: what the model was asked for.
+    """
     if isinstance(error, OutputInvalid) and not isinstance(error, AnswerCutOff):
-        return "the model gave no answer in the form asked for"
+        return f"the model gave no {wanted} in the form asked for"
     return " ".join(str(error).split())
 
 

@@ -218,11 +218,12 @@ class _PausingApprover:
 @contextmanager
 def _open_model(order: AnalysisOrder, runner: asyncio.Runner) -> Iterator[Model | None]:
     """The model that is asked; None where the answers are recorded. Raises `SettingsError` for the embedded one."""
+    from ferrule.analysis.analyst import check_can_plan
+
     if order.files.taken is not None:
         yield None
         return
-    if order.options.model in ("embedded", "echo"):
-        raise SettingsError(f"the {order.options.model} model can't plan an analysis or write code; {_CHOOSE_MODEL}")
+    check_can_plan(order.options.model, _CHOOSE_MODEL)
     pipeline = make_pipeline(order.options)
     try:
         yield pipeline.model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -61,49 +61,65 @@ class SourceNumber:
     """Whether it is one end of a range of whole numbers, as the name of a group is: "18-49"."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What the last line without a quantity says of the lines below it, as the head of a table does."""
+
+    words: frozenset[str] = frozenset()
+    units: frozenset[Unit] = frozenset()
+    is_share: bool = False
+
+
 def read_source(order: int, source: NumberSource) -> Iterator[SourceNumber]:
+    """The numbers of a source, which is the one of this place among all, with what their lines say of them."""
     # A person writes a question as a model writes an answer, with spaces and commas within numbers.
     is_output = source.kind in ("run", "profile")
     lines = [(line, find_numbers(line, is_output=is_output)) for line in source.text.splitlines()]
     is_crowded = len(source.values) + sum(len(numbers) for _, numbers in lines) > _CROWD
-    header: frozenset[str] = frozenset()
-    header_units: frozenset[Unit] = frozenset()
-    header_is_share = False
+    header = _Header()
     for line, numbers in lines:
-        words = read_words(line)
-        if all(number.role != "quantity" for number in numbers):
-            header, header_units = (words, find_units(line)) if words else (header, header_units)
-            header_is_share = patterns.SHARE.search(line.replace("_", " ")) is not None if words else header_is_share
-        is_decrease = patterns.DECREASE.search(line) is not None
-        around = words | header
-        is_share = patterns.SHARE.search(line.replace("_", " ")) is not None or header_is_share
-        units = find_units(line) | header_units
-        legend = _LEGEND.search(line) if source.kind == "profile" else None
-        for number in numbers:
-            near = read_words(line[max(0, number.start - 30) : number.end + 15])
-            if _P_VALUE.search(line[max(0, number.start - 24) : number.start]):
-                near |= {P_WORD}
-            is_legend = legend is not None and legend.start() < number.start < legend.end()
-            context = Context(
-                around, near, is_decrease=is_decrease, is_share=is_share, is_chosen=is_legend, units=units
-            )
-            is_percent = number.percent == 1e-2
+        said = _Header(
+            read_words(line), find_units(line), is_share=patterns.SHARE.search(line.replace("_", " ")) is not None
+        )
+        if said.words and all(number.role != "quantity" for number in numbers):
+            header = said
+        for number, context in zip(numbers, _read_contexts(line, numbers, source, said, header), strict=True):
             yield SourceNumber(
                 number.value,
                 number.last_digit,
                 source,
                 order,
                 context,
-                is_percent,
-                is_crowded,
-                number.role,
-                number.text,
-                number.days,
-                _find_statistic(line, number) if source.kind == "profile" else "",
-                source.kind == "run" and _is_end_of_range(line, number),
+                is_percent=number.percent == 1e-2,
+                is_crowded=is_crowded,
+                role=number.role,
+                text=number.text,
+                days=number.days,
+                statistic=_find_statistic(line, number) if source.kind == "profile" else "",
+                is_range=source.kind == "run" and _is_end_of_range(line, number),
             )
     for value in source.values:
         yield SourceNumber(value, 0.0, source, order, Context(), False, is_crowded, "quantity", "")
+
+
+def _read_contexts(
+    line: str, numbers: Sequence[FoundNumber], source: NumberSource, said: _Header, header: _Header
+) -> Iterator[Context]:
+    """What stands around each number of a line, which says `said`, below a `header`."""
+    is_decrease = patterns.DECREASE.search(line) is not None
+    legend = _LEGEND.search(line) if source.kind == "profile" else None
+    for number in numbers:
+        near = read_words(line[max(0, number.start - 30) : number.end + 15])
+        if _P_VALUE.search(line[max(0, number.start - 24) : number.start]):
+            near |= {P_WORD}
+        yield Context(
+            said.words | header.words,
+            near,
+            is_decrease=is_decrease,
+            is_share=said.is_share or header.is_share,
+            is_chosen=legend is not None and legend.start() < number.start < legend.end(),
+            units=said.units | header.units,
+        )
 
 
 def _find_statistic(line: str, number: FoundNumber) -> Statistic:

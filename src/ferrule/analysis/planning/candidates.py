@@ -148,8 +148,7 @@ async def _propose(
             timeout=settings.timeout_for("", attempt),
         )
     except (OutputInvalid, TimeoutError) as error:
-        reason = explain_failure(error).replace("no answer in the form", "no plan in the form")
-        return _Considered((), (str(error),), reason)
+        return _Considered((), (str(error),), explain_failure(error, "plan"))
     plans = [make_plan(one, briefing.tools) for one in proposed.plans]
     return _validate(plans, briefing.tools, earlier, most)
 

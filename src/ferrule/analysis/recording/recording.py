@@ -375,12 +375,17 @@ class Recording:
             times = {task.id: (task.started, task.ended) for task in result.tasks}
             cancelled = {task.id: task.error or "" for task in result.tasks if task.status == "cancelled"}
             spent = result.usage
-            row = EndRow(
-                stopped=result.stopped, times=times, seconds=spent.seconds, calls=spent.calls, cancelled=cancelled
+            self._writer.add(
+                EndRow(
+                    stopped=result.stopped,
+                    times=times,
+                    seconds=spent.seconds,
+                    calls=spent.calls,
+                    usage=asdict(spent.usage) if cancelled else None,
+                    cost=spent.cost if cancelled else None,
+                    cancelled=cancelled,
+                )
             )
-            if cancelled:
-                row = row.model_copy(update={"usage": asdict(spent.usage), "cost": spent.cost})
-            self._writer.add(row)
         self.close()
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any, Literal
 
+from ferrule.builtin_tools import calculator
 from ferrule.formats.tool_offers import read_offers
 from ferrule.toolspec import ToolSpec
 from ferrule.training.embedded.scoring import (
@@ -94,8 +95,6 @@ def _get_answer(entry: Mapping[str, Any]) -> str | tuple[str, ...] | None:
 
 
 def _list_offered(entry: Mapping[str, Any], tools: Mapping[str, ToolSpec]) -> tuple[ToolSpec, ...]:
-    from ferrule.builtin_tools import calculator
-
     known = {**tools, calculator.name: calculator.spec}
     return tuple(known[name] for name in entry["offered"])
 
