@@ -125,6 +125,13 @@ async def first_use() -> tuple[float, float]:
     return statistics.median(importing), statistics.median(starting)
 
 
+def compare(what: str, seconds: tuple[float, float], at_least: float) -> Row:
+    """The row of a warm run's speed to that of a fresh interpreter; `seconds` are of the fresh and the warm one."""
+    fresh, warm_run = seconds
+    both = f"{warm_run * 1e3:.1f} ms, python -c {fresh * 1e3:.1f} ms"
+    return Row(what, fresh / warm_run, "× faster", at_least, both, is_least=True)
+
+
 async def measure(rounds: int) -> list[Row]:
     """The rows of the table."""
     importing, starting = await first_use()
@@ -137,24 +144,9 @@ async def measure(rounds: int) -> list[Row]:
         table = await against_fresh(sandbox, TABLE, rounds)
         p95, gain = await spread(sandbox, rounds), await at_a_time(sandbox)
     decoding, worst = worst_answer()
-    both = "{:.1f} ms, python -c {:.1f} ms"
     return [
-        Row(
-            "warm run, bare",
-            bare[0] / bare[1],
-            "× faster",
-            2.5,
-            both.format(bare[1] * 1e3, bare[0] * 1e3),
-            is_least=True,
-        ),
-        Row(
-            "warm run, pandas",
-            table[0] / table[1],
-            "× faster",
-            25,
-            both.format(table[1] * 1e3, table[0] * 1e3),
-            is_least=True,
-        ),
+        compare("warm run, bare", bare, 2.5),
+        compare("warm run, pandas", table, 25),
         Row("warm run, pandas", table[1] * 1e3, "ms", 10, "median"),
         Row("95th percentile", p95, "× its median", 2.5, "best of three series"),
         Row("8 at a time", gain, "× the throughput of 1", 1.6, "50 ms of pandas each", is_least=True),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from ferrule._util.async_closing import AsyncClosing
 from ferrule.dialects.segments import Control
 from ferrule.engines import Finished, ImageInput, Sampled, Sampling
 from ferrule.models.embedded import read_tokenizer
 from ferrule.tokens.render import encode_segments
 
 
-class RecitingEngine:
+class RecitingEngine(AsyncClosing):
     """Samples `texts` one after the other, control tokens by their names.
 
     `prompts` and `images` are those that it was given.
@@ -51,11 +51,3 @@ class RecitingEngine:
 
     async def aclose(self) -> None:
         """Nothing is held."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None

@@ -8,20 +8,14 @@ from typing import Annotated
 
 import typer
 
-from ferrule.cli.completion import complete_model
 from ferrule.cli.options import Changes, require_parent_folder
-from ferrule.cli.session_options import PROVIDERS
+from ferrule.cli.session_options import PROVIDERS, make_model_option
 
 ModelName = Annotated[
     str,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="MODEL",
-        envvar="FERRULE_MODEL",
-        autocompletion=complete_model,
-        show_default=False,
-        help=f"The model, which must be given: PROVIDER:MODEL with one of {PROVIDERS}, or local:FOLDER; see `models`.",
+    make_model_option(
+        f"The model, which must be given: PROVIDER:MODEL with one of {PROVIDERS}, or local:FOLDER; see `models`.",
+        shows_default=False,
     ),
 ]
 """`--model` where the embedded model, the default of other commands, is refused."""

@@ -41,19 +41,27 @@ PROVIDERS = (
 )
 
 
+def make_model_option(about: str, *, shows_default: bool = True) -> Any:
+    """The option `--model`; `about` is its help."""
+    return typer.Option(
+        "--model",
+        "-m",
+        metavar="MODEL",
+        envvar="FERRULE_MODEL",
+        autocompletion=complete_model,
+        show_default=shows_default,
+        help=about,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
     """Each field is an option of `ask` and `chat`."""
 
     model: Annotated[
         str,
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="MODEL",
-            envvar="FERRULE_MODEL",
-            autocompletion=complete_model,
-            help=f"The model: embedded, local:FOLDER, echo, or PROVIDER:MODEL with one of {PROVIDERS}; see `models`.",
+        make_model_option(
+            f"The model: embedded, local:FOLDER, echo, or PROVIDER:MODEL with one of {PROVIDERS}; see `models`."
         ),
     ] = "embedded"
     system: Annotated[

@@ -92,26 +92,15 @@ class LocalModel(AsyncClosing):
         if layout.losses:
             yield LossesReported(layout.losses)
         prompt = encode_segments(layout.with_prompt, self.tokenizer, self.image_tokens)
-        stops = [self.tokenizer.control[name] for name in layout.stops if name in self.tokenizer.control]
-        forbidden_tokens = [
-            self.tokenizer.control[name] for name in layout.forbidden_tokens if name in self.tokenizer.control
-        ]
-        number = conversation.next_call_number
-        reader = self.dialect.reader(
-            tools,
-            first_call=number,
-            opens=layout.opens
-            + "".join(segment.text for segment in layout.prompt if isinstance(segment, Control | Content)),
-            spelled_out=find_spelled_markers(self.dialect, self.tokenizer),
-        )
-        draft = _SampledMessage(Detokenizer(self.tokenizer), reader, MessageParts(number))
+        stops = self._find_ids(layout.stops)
+        draft = self._begin_message(layout, tools, conversation.next_call_number)
         held = _HeldCalls(is_on=self.withhold_below is not None)
         finished: Finished | None = None
         generation = self.engine.generate(
             prompt.ids,
             # A seed belongs to a conversation: its later messages must not repeat the draws of the first.
             sampling=_make_sampling(settings, len(conversation)),
-            stop_ids=(*stops, *forbidden_tokens),
+            stop_ids=(*stops, *self._find_ids(layout.forbidden_tokens)),
             images=prompt.images,
         )
         async with aclosing(generation) as batches:
@@ -138,6 +127,21 @@ class LocalModel(AsyncClosing):
         for event in held.events:
             yield event
         yield MessageFinished(message, usage, stop, prompt.ids, prompt.images, confidences)
+
+    def _find_ids(self, names: Iterable[str]) -> list[int]:
+        """The ids of those control tokens that the tokenizer has."""
+        return [self.tokenizer.control[name] for name in names if name in self.tokenizer.control]
+
+    def _begin_message(self, layout: Layout, tools: Sequence[ToolSpec], first_call: int) -> _SampledMessage:
+        """An empty message, with the reader of what will be sampled."""
+        prompt = "".join(segment.text for segment in layout.prompt if isinstance(segment, Control | Content))
+        reader = self.dialect.reader(
+            tools,
+            first_call=first_call,
+            opens=layout.opens + prompt,
+            spelled_out=find_spelled_markers(self.dialect, self.tokenizer),
+        )
+        return _SampledMessage(Detokenizer(self.tokenizer), reader, MessageParts(first_call))
 
     def _withhold(
         self, message: Message, confidences: Sequence[float], conversation: Conversation
