@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -11,11 +12,18 @@ from hypothesis import strategies as st
 from ferrule import tool
 from ferrule.conversation import Conversation, Text, ToolCall, ToolResult, assistant, tool_message, user
 from ferrule.dialects import get_dialect
+from ferrule.dialects.grammar import ControlToken, GrammarSequence
+from ferrule.dialects.notations.expression_or_call import EXPRESSION_GRAMMAR
 from ferrule.dialects.segments import Content, Control
-from ferrule.dialects.signatures import write_signature
+from ferrule.dialects.signatures import make_call_grammar, write_signature
+from ferrule.engines.constraints import GrammarMatcher, VocabularyIndex
 from ferrule.errors import DialectError
 from ferrule.events import CallFinished
+from ferrule.formats.nanochat import load, read_offered_tools
+from ferrule.tokens.render import render
+from ferrule.tokens.tokenizer import ByteTokenizer, make_byte_tokenizer_json
 from ferrule.toolspec import ToolSpec
+from ferrule.training.synth import Mix, draw_examples, to_json
 
 DIALECT = get_dialect("nanochat-tools")
 CALCULATOR = ToolSpec("calculator", "Computes.", {"type": "object", "properties": {"expression": {"type": "string"}}})
@@ -43,6 +51,25 @@ def read_calls(text):
     reader = DIALECT.reader([CALCULATOR, WEATHER])
     events = [*reader.feed(text, None), *reader.close(True)]
     return [(e.call.name, json.loads(e.call.arguments)) for e in events if isinstance(e, CallFinished)]
+
+
+class Bytes:
+    """The tokens are bytes, and one that ends."""
+
+    control: ClassVar = {"<end>": 256}
+    vocabulary_size = 257
+
+    def decode_token(self, token):
+        return bytes([token])
+
+
+def is_in(grammar, text):
+    matcher = GrammarMatcher(GrammarSequence((grammar, ControlToken("<end>"))), VocabularyIndex(Bytes()))
+    for token in (*text.encode(), 256):
+        if not matcher.allows(token):
+            return False
+        matcher.advance(token)
+    return True
 
 
 def spec_of(properties, required=()):
@@ -145,3 +172,108 @@ def test_a_long_description_is_cut():
     assert line.startswith("f()  # word word")
     assert line.endswith("…")
     assert len(line) == len("f()  # ") + 120
+
+
+FORECAST = ToolSpec(
+    "forecast",
+    "",
+    {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer", "default": 1},
+            "unit": {"enum": ["celsius", "a.b", 3], "default": "celsius"},
+            "share": {"type": "number"},
+            "alerts": {"type": "boolean", "default": False},
+            "tags": {"type": "array", "items": {"type": "string"}, "default": []},
+        },
+        "required": ["city", "share"],
+    },
+)
+GIVEN = st.fixed_dictionaries(
+    {"city": st.text(max_size=12), "share": st.integers(-99, 99) | st.floats(-1e6, 1e6).map(lambda x: round(x, 3))},
+    optional={
+        "days": st.integers(-(10**12), 10**12),
+        "unit": st.sampled_from(["celsius", "a.b", 3]),
+        "alerts": st.booleans(),
+        "tags": st.lists(st.text(max_size=6), max_size=3),
+    },
+)
+
+
+@given(GIVEN)
+def test_a_call_that_fits_the_signature_is_in_the_grammar(given_arguments):
+    in_order = {name: given_arguments[name] for name in FORECAST.parameters["properties"] if name in given_arguments}
+    written = DIALECT.write_call(ToolCall("1", "forecast", json.dumps(in_order)))
+    assert is_in(make_call_grammar(FORECAST), written)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "forecast()",
+        'forecast(city="Oslo")',
+        'forecast(share=1.5, city="Oslo")',
+        'forecast(city="Oslo", share="1")',
+        'forecast(city="Oslo", share=1, days=1.5)',
+        'forecast(city="Oslo", unit="axb", share=1)',
+        'forecast(city="Oslo", unit=celsius, share=1)',
+        'forecast(city="Oslo", share=1, alerts=true)',
+        'forecast(city="Oslo", share=1, tags=["a", 2])',
+        'forecast(city="Oslo", share=1, tags=["a",])',
+        'forecast(city="Oslo", share=1, color="red")',
+        'forecast(city="Oslo", share=1',
+        'forecast(city="Oslo, share=1)',
+        "forecast(city='Oslo', share=1)",
+    ],
+)
+def test_a_call_that_does_not_is_not(written):
+    assert not is_in(make_call_grammar(FORECAST), written)
+
+
+def test_optional_arguments_may_all_be_left_out():
+    grammar = make_call_grammar(spec_of({"a": {"type": "integer"}, "b": {"type": "boolean"}, "c": {}}))
+    fitting = ["f()", "f(a=1)", "f(b=True)", "f(a=1, b=False)", 'f(a=1, c="x")', 'f(b=True, c="")', 'f(c="\\"")']
+    assert all(is_in(grammar, written) for written in fitting)
+    assert not any(is_in(grammar, written) for written in ["f(, a=1)", "f(b=True, a=1)", "f(a=1,)"])
+    assert is_in(make_call_grammar(spec_of({})), "f()")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["12 * (3 + 4)", "((1))", '"strawberry".count("r")', '"a=b()".count("=")', "'it\\'s'[::-1]", "len( 'é' )"],
+)
+def test_an_expression_is_one_and_no_call(expression):
+    assert is_in(EXPRESSION_GRAMMAR, expression)
+
+
+@pytest.mark.parametrize("call", ["get_weather()", 'get_weather( city="Oslo")', "f(a=1)", "f( )", "1 = 1", ""])
+def test_a_call_by_name_is_no_expression(call):
+    assert not is_in(EXPRESSION_GRAMMAR, call)
+
+
+def test_every_message_of_the_training_data_is_in_the_grammar(tmp_path):
+    (tmp_path / "tokenizer.json").write_text(json.dumps(make_byte_tokenizer_json(DIALECT.markers)))
+    tokenizer = ByteTokenizer(tmp_path / "tokenizer.json")
+    index, seen = VocabularyIndex(tokenizer), 0
+    for example in draw_examples(8, 60, mix=Mix(tools=1.0)):
+        data = to_json(example)
+        conversation, tools = load(data), read_offered_tools(data)
+        trace = render(conversation, DIALECT, tokenizer, tools=tools)
+        grammar = DIALECT.make_grammar(tools)
+        ends = {tokenizer.control[name] for name in ("<|assistant_end|>", "<|python_end|>")}
+        matcher = None
+        for token, is_trained in zip(trace.ids, trace.mask, strict=True):
+            if not is_trained:
+                continue
+            matcher = matcher or GrammarMatcher(grammar, index)
+            assert matcher.allows(token), (tokenizer.decode_token(token), example)
+            matcher.advance(token)
+            if token in ends:
+                matcher, seen = None, seen + 1
+    assert seen > 150
+
+
+def test_the_calculator_alone_has_no_grammar():
+    assert DIALECT.make_grammar([CALCULATOR]) is None
+    assert DIALECT.make_grammar([CALCULATOR, WEATHER]) is not None

@@ -10,6 +10,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from ferrule.dialects.families.nanochat import CONTROL_TOKENS
+from ferrule.dialects.families.nanochat_tools import TOOLS_END, TOOLS_START
 from ferrule.models.embedded import load_local_model
 from ferrule.models.local import LocalModel
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
@@ -25,6 +26,7 @@ Call as <tool_call>{"name": …, "arguments": …}</tool_call>: {{ tools | tojso
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
 _HERMES = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<think>", "</think>", "<tool_response>")
+_CONTROL = {"nanochat": CONTROL_TOKENS, "nanochat-tools": (*CONTROL_TOKENS, TOOLS_START, TOOLS_END)}
 SHAPE: dict[str, Any] = {
     "model_type": "qwen3",
     "architectures": ["Qwen3ForCausalLM"],
@@ -54,7 +56,7 @@ def random_model(
 
     The dialect "template" is that of the folder's chat template, `template`; `options` are those of `load_local_model`.
     """
-    control = CONTROL_TOKENS if dialect == "nanochat" else _HERMES
+    control = _CONTROL.get(dialect, _HERMES)
     (folder / "tokenizer.json").write_text(json.dumps(make_byte_tokenizer_json(control)))
     shape = {**SHAPE, "vocab_size": 256 + len(control), "max_position_embeddings": context}
     (folder / "config.json").write_text(json.dumps(shape))

@@ -219,6 +219,7 @@ async def test_a_drop_in_the_middle_of_a_call_is_asked_again(ending) -> None:
     assert [loss.kind for loss in run.losses] == ["text", "call"]
 
 
+@pytest.mark.slow
 async def test_wherever_an_answer_is_dropped_the_conversation_goes_on() -> None:
     blocks = [
         thinking("Hm."),

@@ -27,10 +27,11 @@ class ControlToken:
 
 
 @dataclass(frozen=True, slots=True)
-class TextPattern:
-    """Ordinary text that fully matches a regular expression."""
+class CharacterSet:
+    """One of these characters, in ordinary tokens; with `is_excluded`, one of all others."""
 
-    pattern: str
+    characters: str
+    is_excluded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +55,15 @@ class GrammarChoice:
     options: tuple[Grammar, ...]
 
 
-Grammar: TypeAlias = "LiteralText | ControlToken | TextPattern | JsonValue | GrammarSequence | GrammarChoice"
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """This, any number of times or never. It must not be empty itself."""
+
+    item: Grammar
+
+
+Grammar: TypeAlias = (
+    "LiteralText | CharacterSet | ControlToken | JsonValue | GrammarSequence | GrammarChoice | Repetition"
+)
+
+NOTHING = GrammarSequence(())

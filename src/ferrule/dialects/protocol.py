@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation, ToolCall, ToolResult
+from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.segments import Layout
 from ferrule.events import ReaderEvent
 from ferrule.toolspec import ToolSpec
@@ -50,6 +51,10 @@ class Dialect(Protocol):
 
     def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
         """The whole conversation as segments."""
+        ...
+
+    def make_grammar(self, tools: Sequence[ToolSpec]) -> Grammar | None:
+        """What a message can be where these tools are offered, for an engine that keeps to it; None: any text."""
         ...
 
     def reader(

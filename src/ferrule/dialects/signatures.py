@@ -7,8 +7,18 @@ of parameters and limits of values, is left out; a parameter that needs a nested
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ferrule.dialects.grammar import (
+    NOTHING,
+    CharacterSet,
+    Grammar,
+    GrammarChoice,
+    GrammarSequence,
+    LiteralText,
+    Repetition,
+)
 from ferrule.dialects.notations.pythonic import write_literal
 from ferrule.dialects.reader.parameters import find_subschema, read_parameter_type
 from ferrule.errors import DialectError
@@ -16,6 +26,27 @@ from ferrule.toolspec import ToolSpec
 
 _LONGEST_DESCRIPTION = 120
 _NAMES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
+_DIGIT = CharacterSet("0123456789")
+_DIGITS = Repetition(_DIGIT)
+_WHOLE = GrammarSequence((
+    GrammarChoice((LiteralText("-"), NOTHING)),
+    GrammarChoice((LiteralText("0"), GrammarSequence((CharacterSet("123456789"), _DIGITS)))),
+))  # fmt: skip
+_DECIMALS = GrammarSequence((LiteralText("."), _DIGIT, _DIGITS))
+_HEX = CharacterSet("0123456789abcdef")
+_CONTROL = "".join(map(chr, range(0x20)))
+_ESCAPE = GrammarChoice((CharacterSet('"\\/bfnrt'), GrammarSequence((LiteralText("u"), _HEX, _HEX, _HEX, _HEX))))
+_IN_TEXT = GrammarChoice((
+    CharacterSet(f'"\\{_CONTROL}', is_excluded=True),
+    GrammarSequence((LiteralText("\\"), _ESCAPE)),
+))  # fmt: skip
+_LITERALS: dict[str, Grammar] = {
+    "str": GrammarSequence((LiteralText('"'), Repetition(_IN_TEXT), LiteralText('"'))),
+    "int": _WHOLE,
+    "float": GrammarSequence((_WHOLE, GrammarChoice((_DECIMALS, NOTHING)))),
+    "bool": GrammarChoice((LiteralText("True"), LiteralText("False"))),
+}
+"""What a call writes, by the names of a signature."""
 
 
 def write_signature(spec: ToolSpec) -> str:
@@ -25,39 +56,87 @@ def write_signature(spec: ToolSpec) -> str:
     full stop and up to 120 characters. Raises `DialectError`, naming tool and parameter, for a type that isn't text, a
     number, true or false, a choice of these, or a list of them.
     """
-    schema = spec.parameters
-    properties = schema.get("properties")
-    required = set(schema.get("required", ()))
-    written = [
-        _write_parameter(spec, name, about if isinstance(about, Mapping) else {}, is_required=name in required)
-        for name, about in (properties.items() if isinstance(properties, Mapping) else ())
-    ]
+    written = []
+    for name, schema, is_required in _list_parameters(spec):
+        parameter = f"{name}: {_read_shape(spec, name, schema).write()}"
+        written.append(parameter if is_required else f"{parameter} = {write_literal(schema.get('default'))}")
     about = _shorten(spec.description)
     return f"{spec.name}({', '.join(written)})" + (f"  # {about}" if about else "")
 
 
-def _write_parameter(spec: ToolSpec, name: str, schema: Mapping[str, Any], *, is_required: bool) -> str:
-    written = f"{name}: {_write_type(spec, name, schema)}"
-    return written if is_required else f"{written} = {write_literal(schema.get('default'))}"
+def make_call_grammar(spec: ToolSpec) -> Grammar:
+    """What a call that fits the signature can be: arguments by name in their order, those that may be left out or not.
+
+    Values have the types of the signature; numbers are in decimal. Raises as `write_signature` does.
+    """
+    parameters = _list_parameters(spec)
+    arguments = [
+        GrammarSequence((LiteralText(f"{name}="), _read_shape(spec, name, schema).make_grammar()))
+        for name, schema, _ in parameters
+    ]
+    following = [
+        GrammarChoice((GrammarSequence((LiteralText(", "), argument)), *([] if is_required else [NOTHING])))
+        for argument, (_, _, is_required) in zip(arguments, parameters, strict=True)
+    ]
+    # Any argument up to the first required one may be the first that is written.
+    required = next((place for place, (_, _, is_required) in enumerate(parameters) if is_required), None)
+    firsts = range(len(parameters) if required is None else required + 1)
+    beginnings = tuple(GrammarSequence((arguments[place], *following[place + 1 :])) for place in firsts)
+    written = GrammarChoice((*beginnings, NOTHING) if required is None else beginnings)
+    return GrammarSequence((LiteralText(f"{spec.name}("), written, LiteralText(")")))
 
 
-def _write_type(spec: ToolSpec, name: str, schema: Any, *, is_item: bool = False) -> str:
+def _list_parameters(spec: ToolSpec) -> list[tuple[str, Mapping[str, Any], bool]]:
+    """The name and schema of each parameter, and whether it is required."""
+    properties = spec.parameters.get("properties")
+    required = set(spec.parameters.get("required", ()))
+    return [
+        (name, schema if isinstance(schema, Mapping) else {}, name in required)
+        for name, schema in (properties.items() if isinstance(properties, Mapping) else ())
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What a parameter takes: one of `choices`, or values of a Python type; `is_list`: a list of these."""
+
+    choices: tuple[Any, ...] = ()
+    type: str = "str"
+    is_list: bool = False
+
+    def write(self) -> str:
+        """As in a signature."""
+        one = " | ".join(map(write_literal, self.choices)) if self.choices else self.type
+        return f"list[{one}]" if self.is_list else one
+
+    def make_grammar(self) -> Grammar:
+        """What a call may write."""
+        choices = tuple(LiteralText(write_literal(choice)) for choice in self.choices)
+        one = GrammarChoice(choices) if choices else _LITERALS[self.type]
+        if not self.is_list:
+            return one
+        more = Repetition(GrammarSequence((LiteralText(", "), one)))
+        entries = GrammarChoice((GrammarSequence((one, more)), NOTHING))
+        return GrammarSequence((LiteralText("["), entries, LiteralText("]")))
+
+
+def _read_shape(spec: ToolSpec, name: str, schema: Any, *, is_item: bool = False) -> _Shape:
     known = read_parameter_type(schema, spec.parameters)
     if known.choices:
-        return " | ".join(write_literal(choice) for choice in known.choices if choice is not None)
+        return _Shape(tuple(choice for choice in known.choices if choice is not None))
     types = known.types - {"null"}
     if not types or "string" in types:
-        return "str"
+        return _Shape()
     if types == {"array"} and not is_item:
         items = find_subschema(schema, None, spec.parameters)
-        return f"list[{_write_type(spec, name, items, is_item=True)}]"
+        return replace(_read_shape(spec, name, items, is_item=True), is_list=True)
     if types & {"object", "array"}:
         found = "a list of lists or of objects" if is_item else "an object"
         raise DialectError(
             f"the tool {spec.name!r} can't be offered as a signature: its parameter {name!r} takes {found}; "
             "possible are text, numbers, true or false, choices of these, and lists of them"
         )
-    return _NAMES["number" if "number" in types else min(types)]
+    return _Shape(type=_NAMES["number" if "number" in types else min(types)])
 
 
 def _shorten(description: str) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from ferrule._util.async_closing import AsyncClosing
 from ferrule.conversation import ImageInput
 from ferrule.engines.config import DecoderConfig, read_config
+from ferrule.engines.constraints import GrammarMatcher, Vocabulary, VocabularyIndex
 from ferrule.engines.decoder import TransformerDecoder
 from ferrule.engines.delivery import TokenChannel, TokenStream
 from ferrule.engines.kv_cache import Ids, PrefixStore
@@ -35,7 +36,8 @@ class NumpyEngine(AsyncClosing):
     """An `Engine` over a config and its tensors, by Hugging Face's names.
 
     `max_batch` conversations are computed at once, more wait; `prefix_bytes` limits what is kept between turns.
-    `context_length` may be shorter than the config's. Raises `EngineError` for weights that don't match the config.
+    `context_length` may be shorter than the config's. `vocabulary`, as a tokenizer has it, is what a constraint needs.
+    Raises `EngineError` for weights that don't match the config.
     """
 
     def __init__(
@@ -46,12 +48,15 @@ class NumpyEngine(AsyncClosing):
         max_batch: int = 32,
         prefix_bytes: int = 256 * 2**20,
         context_length: int | None = None,
+        vocabulary: Vocabulary | None = None,
     ) -> None:
         if max_batch < 1 or prefix_bytes < 0:
             raise EngineError(f"max_batch {max_batch} must be 1 or more, prefix_bytes {prefix_bytes} 0 or more")
         if context_length is not None and not 1 <= context_length <= config.context_length:
             raise EngineError(f"context_length {context_length} is not between 1 and {config.context_length}")
         self.config = config
+        self._vocabulary = vocabulary
+        self._index: VocabularyIndex | None = None
         self.context_length = context_length or config.context_length
         decoder = TransformerDecoder(config, fold_weights(config, weights))
         self._scheduler = Scheduler(decoder, max_batch, PrefixStore(prefix_bytes))
@@ -66,11 +71,19 @@ class NumpyEngine(AsyncClosing):
         max_batch: int = 32,
         prefix_bytes: int = 256 * 2**20,
         context_length: int | None = None,
+        vocabulary: Vocabulary | None = None,
     ) -> Self:
         """Load the checkpoint in a folder with `config.json` and `model.safetensors`."""
         config = read_config(Path(folder) / "config.json")
         weights = read_safetensors(Path(folder) / "model.safetensors")
-        return cls(config, weights, max_batch=max_batch, prefix_bytes=prefix_bytes, context_length=context_length)
+        return cls(
+            config,
+            weights,
+            max_batch=max_batch,
+            prefix_bytes=prefix_bytes,
+            context_length=context_length,
+            vocabulary=vocabulary,
+        )
 
     def generate(
         self,
@@ -89,13 +102,12 @@ class NumpyEngine(AsyncClosing):
         """
         if images:
             raise EngineError("images: this engine runs text models only")
-        if constraint is not None:
-            raise EngineError("constraint: this engine can't constrain what is sampled")
+        matcher = self._compile(constraint, stop_ids)
         _check_sampling(sampling)
         prompt = self._check_prompt(ids)
         if len(prompt) >= self.context_length:
             return _refuse_full_context(len(prompt))
-        request = self._make_request(prompt, sampling, stop_ids, cache_key)
+        request = self._make_request(prompt, Sampler(sampling, matcher), stop_ids, cache_key)
 
         def start() -> TokenChannel:
             self._scheduler.submit(request)
@@ -114,6 +126,14 @@ class NumpyEngine(AsyncClosing):
         if thread is not None:
             await asyncio.to_thread(thread.join)
 
+    def _compile(self, constraint: Grammar | None, stop_ids: Collection[int]) -> GrammarMatcher | None:
+        if constraint is None:
+            return None
+        if self._vocabulary is None:
+            raise EngineError("constraint: this engine was opened without a vocabulary, and knows only ids")
+        self._index = self._index or VocabularyIndex(self._vocabulary)
+        return GrammarMatcher(constraint, self._index, frozenset(stop_ids))
+
     def _check_prompt(self, ids: Sequence[int]) -> Ids:
         prompt = np.asarray(ids)
         if prompt.ndim != 1 or not prompt.size or prompt.dtype.kind not in "iu":
@@ -124,9 +144,9 @@ class NumpyEngine(AsyncClosing):
         return prompt.astype(np.int64)
 
     def _make_request(
-        self, prompt: Ids, sampling: Sampling, stop_ids: Collection[int], cache_key: str | None
+        self, prompt: Ids, chooser: Sampler, stop_ids: Collection[int], cache_key: str | None
     ) -> GenerationRequest:
-        limit = self.context_length
+        limit, sampling = self.context_length, chooser.sampling
         is_short = sampling.max_tokens is not None and len(prompt) + sampling.max_tokens <= limit
         if is_short and sampling.max_tokens is not None:
             limit = len(prompt) + sampling.max_tokens
@@ -135,7 +155,7 @@ class NumpyEngine(AsyncClosing):
         return GenerationRequest(
             ids=room,
             prompt_tokens=len(prompt),
-            chooser=Sampler(sampling),
+            chooser=chooser,
             stop_ids=frozenset(stop_ids),
             is_full_at="length" if is_short else "context",
             cache_key=cache_key,

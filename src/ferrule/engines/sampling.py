@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule.engines.constraints import GrammarMatcher
 from ferrule.engines.protocol import Sampling
 from ferrule.engines.weights import Array
 from ferrule.errors import EngineError
@@ -20,10 +21,15 @@ _COLDEST = float(np.finfo(np.float32).tiny)
 
 
 class Sampler:
-    """One conversation's `Sampling`, with the state of its generator."""
+    """One conversation's `Sampling`, with the state of its generator, and where it is in its grammar."""
 
-    def __init__(self, sampling: Sampling) -> None:
+    def __init__(self, sampling: Sampling, constraint: GrammarMatcher | None = None) -> None:
         self.sampling = sampling
+        self.constraint = constraint
+        self.is_forced = False
+        """Whether the constraint left one id only for the last one."""
+        self.failure: EngineError | None = None
+        """Why there is no next id: the generation can't go on, the others of the batch can."""
         self.is_greedy = sampling.temperature == 0
         self._generator = None if self.is_greedy else np.random.default_rng(sampling.seed)
 
@@ -47,10 +53,31 @@ def sample_ids(logits: Array, choosers: Sequence[Sampler]) -> tuple[list[int], l
     if sampling:
         ids = likeliest.copy()
         ids[sampling] = _draw_ids(logits[sampling], [choosers[row] for row in sampling])
+    for row, chooser in enumerate(choosers):
+        if chooser.constraint is not None:
+            ids[row] = _keep_legal(int(ids[row]), logits[row], chooser, chooser.constraint)
     logprobs = logits[rows, ids] - highest - np.log(totals)
     if not np.isfinite(logprobs).all():
         raise EngineError("the model's logits are not finite numbers: its weights are damaged or overflow float32")
     return ids.tolist(), logprobs.tolist()
+
+
+def _keep_legal(chosen: int, logits: Array, chooser: Sampler, constraint: GrammarMatcher) -> int:
+    """The chosen id, or one that is chosen in place of the illegal ones, which moves the constraint on.
+
+    Drawing again without what was illegal gives each legal id the share of its probability among these.
+    """
+    chooser.is_forced = constraint.is_forced
+    scores = logits
+    while not constraint.allows(chosen):
+        scores = scores.copy() if scores is logits else scores
+        scores[chosen] = -np.inf
+        if not np.isfinite(scores.max()):
+            chooser.failure = EngineError("constraint: no id continues what was sampled")
+            return chosen
+        chosen = int(scores.argmax() if chooser.is_greedy else _draw_ids(scores[None], [chooser])[0])
+    constraint.advance(chosen)
+    return chosen
 
 
 def _draw_ids(logits: Array, choosers: Sequence[Sampler]) -> NDArray[np.intp]:

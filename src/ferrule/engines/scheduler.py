@@ -227,9 +227,13 @@ class Scheduler:
         ids, logprobs = sample_ids(logits, [request.chooser for request in requests])
         done = []
         for request, sampled, logprob in zip(requests, ids, logprobs, strict=True):
+            if request.chooser.failure is not None:
+                self._post(request, request.chooser.failure)
+                done.append(request)
+                continue
             request.ids[request.length] = sampled
             request.length += 1
-            self._post(request, Sampled(sampled, logprob))
+            self._post(request, Sampled(sampled, logprob, request.chooser.is_forced))
             if sampled in request.stop_ids:
                 self._post(request, request.make_finished("stop"))
             elif request.length == len(request.ids):

@@ -16,7 +16,7 @@ from ferrule.tokens.render import History, ImageTokens
 from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer
 
 if TYPE_CHECKING:
-    from ferrule.engines import EngineFactory
+    from ferrule.engines import EngineFactory, NumpyEngine
 
 
 def find_embedded_folder() -> Path:
@@ -48,7 +48,8 @@ def load_local_model(
         dialect: a name that `get_dialect` accepts. Without it the model is framed by its own chat template, in the
             notation of the detected family.
         engine: opens the checkpoint, given the folder; `NumpyEngine.load` if left out. Any engine that uses the ids
-            of `tokenizer.json` will do, whatever else it needs from the folder.
+            of `tokenizer.json` will do, whatever else it needs from the folder. Only without one are calls kept to the
+            signatures of the tools, if the dialect has a grammar.
         history: how earlier messages are written if the dialect rewrites history; see `prepare_history`.
         image_tokens: the ids that represent an image; see `LocalModel`.
 
@@ -63,12 +64,22 @@ def load_local_model(
         raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
     tokenizer = read_tokenizer(folder / "tokenizer.json")
     framing = _choose_dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
-    if engine is None:
-        from ferrule.engines import NumpyEngine
+    return LocalModel(
+        _open_engine(folder, tokenizer) if engine is None else engine(folder),
+        tokenizer,
+        framing,
+        name or f"local:{folder}",
+        history,
+        image_tokens,
+        withhold_below=read_threshold(folder),
+        constrains=engine is None,
+    )
 
-        engine = NumpyEngine.load
-    threshold = read_threshold(folder)
-    return LocalModel(engine(folder), tokenizer, framing, name or f"local:{folder}", history, image_tokens, threshold)
+
+def _open_engine(folder: Path, tokenizer: Tokenizer) -> NumpyEngine:
+    from ferrule.engines import NumpyEngine
+
+    return NumpyEngine.load(folder, vocabulary=tokenizer)
 
 
 def read_tokenizer(path: Path) -> Tokenizer:

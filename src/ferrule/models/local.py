@@ -55,6 +55,7 @@ class LocalModel(AsyncClosing):
         history: History = "as_sampled",
         image_tokens: ImageTokens | None = None,
         withhold_below: float | None = None,
+        constrains: bool = False,
     ) -> None:
         """`history`: how earlier messages are written if the dialect rewrites history; see `prepare_history`.
 
@@ -63,6 +64,9 @@ class LocalModel(AsyncClosing):
 
         `withhold_below`: with less confidence in a call than this (from 0 to 1), the model doesn't make it, but says
         what it would have called, and asks; if the user says yes, it is made. None: every call is made.
+
+        `constrains`: keep what is sampled to the dialect's grammar, where it has one: a call then always fits the
+        signature of an offered tool. The engine must be able to.
         """
         self.name = name
         self.history: History = history
@@ -71,6 +75,7 @@ class LocalModel(AsyncClosing):
         self.dialect = dialect
         self.image_tokens = image_tokens
         self.withhold_below = withhold_below
+        self.constrains = constrains
         self.tools_optional = True
         """Whether it can be asked without the tools that it knows: see `Capabilities`."""
 
@@ -102,6 +107,7 @@ class LocalModel(AsyncClosing):
             sampling=_make_sampling(settings, len(conversation)),
             stop_ids=(*stops, *self._find_ids(layout.forbidden_tokens)),
             images=prompt.images,
+            constraint=self.dialect.make_grammar(tools) if self.constrains else None,
         )
         async with aclosing(generation) as batches:
             async for batch in batches:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, ToolCall, ToolResult
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_REASONING, Family
+from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.message_writer import write_parts
 from ferrule.dialects.notations.expression import ExpressionSyntax
 from ferrule.dialects.reader.calls import Calls
@@ -97,6 +98,10 @@ class Nanochat:
         """The segments before the first message that offer the tools: none here."""
         self.offer(tools)
         return ()
+
+    def make_grammar(self, tools: Sequence[ToolSpec]) -> Grammar | None:  # noqa: ARG002 - none for any tools
+        """None: an expression has no grammar."""
+        return None
 
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
         """`<|output_start|>text<|output_end|>`; markers in the text are turned into visible plain text."""

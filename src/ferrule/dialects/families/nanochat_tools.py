@@ -18,25 +18,29 @@ from dataclasses import dataclass
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import ToolCall
 from ferrule.dialects.families.nanochat import (
+    ASSISTANT_END,
     CONTROL_TOKENS,
     EXPRESSIONS,
     FORBIDDEN_TOKENS,
     MESSAGE,
     OUTPUT_END,
     OUTPUT_START,
+    PYTHON_END,
     PYTHON_START,
     Nanochat,
 )
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING, Family
-from ferrule.dialects.notations.expression_or_call import ExpressionOrCallSyntax
+from ferrule.dialects.grammar import CharacterSet, ControlToken, Grammar, GrammarChoice, GrammarSequence, Repetition
+from ferrule.dialects.notations.expression_or_call import EXPRESSION_GRAMMAR, ExpressionOrCallSyntax
 from ferrule.dialects.segments import Content, Control, Segment
-from ferrule.dialects.signatures import write_signature
+from ferrule.dialects.signatures import make_call_grammar, write_signature
 from ferrule.dialects.wording import WrappedResults
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
 
 TOOLS_START, TOOLS_END = "<|tools_start|>", "<|tools_end|>"
 MOST_TOOLS = 8
+_TEXT = Repetition(CharacterSet("", is_excluded=True))
 _SYNTAX = ExpressionOrCallSyntax(EXPRESSIONS)
 
 
@@ -53,7 +57,7 @@ class SignatureOffer:
         """The lines between the markers. Raises as `write` does."""
         if len(tools) > MOST_TOOLS:
             raise DialectError(f"{len(tools)} tools are offered: this model takes at most {MOST_TOOLS} at once")
-        if all(_is_calculator(spec) for spec in tools):
+        if _needs_no_offer(tools):
             return ""
         return "\n".join(spec.name if _is_calculator(spec) else write_signature(spec) for spec in tools)
 
@@ -91,6 +95,14 @@ class NanochatTools(Nanochat):
         lines = _OFFER.write_lines(tools)
         return (Control(TOOLS_START), Content(lines), Control(TOOLS_END)) if lines else ()
 
+    def make_grammar(self, tools: Sequence[ToolSpec]) -> Grammar | None:
+        """Text, and at its end perhaps a call that fits an offered signature; None for the calculator alone."""
+        if _needs_no_offer(tools):
+            return None
+        calls = tuple(EXPRESSION_GRAMMAR if _is_calculator(spec) else make_call_grammar(spec) for spec in tools)
+        call = GrammarSequence((ControlToken(PYTHON_START), GrammarChoice(calls), ControlToken(PYTHON_END)))
+        return GrammarSequence((_TEXT, GrammarChoice((ControlToken(ASSISTANT_END), call))))
+
     def write_call(self, call: ToolCall) -> str:
         """The text of a call between the markers. Raises `DialectError` for arguments that aren't a JSON object."""
         return _SYNTAX.write_call(call)
@@ -101,6 +113,11 @@ def find_frame(control: Container[str]) -> str | None:
     if PYTHON_START not in control:
         return None
     return NanochatTools.name if TOOLS_START in control else Nanochat.name
+
+
+def _needs_no_offer(tools: Sequence[ToolSpec]) -> bool:
+    """Whether a conversation with these tools is nanochat's own."""
+    return all(map(_is_calculator, tools))
 
 
 def _is_calculator(spec: ToolSpec) -> bool:

@@ -18,6 +18,7 @@ from ferrule.dialects.family import NO_IDS, NO_PARALLEL, NO_TEXT_BESIDE, Family
 from ferrule.dialects.framing.markers import StructuralMarkers
 from ferrule.dialects.framing.message import MessageWriter, PartsWriter
 from ferrule.dialects.framing.turns import ImageMarkers, Turns
+from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.notation import TextNotation, neutralise
 from ferrule.dialects.notations.positional import MarkedResults
 from ferrule.dialects.reader.message import MessageReader
@@ -100,6 +101,10 @@ class FramedDialect:
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
         """The text of a result; markers in it are turned into visible plain text."""
         return self.notation.result(result)
+
+    def make_grammar(self, tools: Sequence[ToolSpec]) -> Grammar | None:  # noqa: ARG002 - none for any tools
+        """None: no grammar is declared for the notations of families."""
+        return None
 
     def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
         """All messages as segments. Raises `DialectError` for a call that can't be expressed."""

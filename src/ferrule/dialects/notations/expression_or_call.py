@@ -7,6 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule.conversation import ToolCall
+from ferrule.dialects.grammar import (
+    CharacterSet,
+    Grammar,
+    GrammarChoice,
+    GrammarSequence,
+    LiteralText,
+    Repetition,
+)
 from ferrule.dialects.notations.expression import ExpressionSyntax
 from ferrule.dialects.notations.pythonic import Pythonic, write_python_call
 from ferrule.dialects.reader.calls import Calls
@@ -16,6 +24,31 @@ from ferrule.errors import DialectError
 _LONGEST_BEGINNING = 256
 _CALL = re.compile(r"\s*[\w.\-]+\(\s*(?:\)|[\w\-]+\s*=)")
 _BEGINNING = re.compile(r"\s*(?:[\w.\-]+(?:\(\s*(?:[\w\-]+\s*)?)?)?")
+
+
+def _make_expression_grammar() -> Grammar:
+    """Any text without what makes a call of a tool by its name: an `=` outside of quotes, or empty parentheses."""
+    quoted = tuple(
+        GrammarSequence((
+            LiteralText(quote),
+            Repetition(GrammarChoice((
+                CharacterSet(f"{quote}\\", is_excluded=True),
+                GrammarSequence((LiteralText("\\"), CharacterSet("", is_excluded=True))),
+            ))),
+            LiteralText(quote),
+        ))
+        for quote in "\"'"
+    )  # fmt: skip
+    opened = GrammarSequence((
+        LiteralText("("),
+        Repetition(CharacterSet("( \t\n")),
+        GrammarChoice((CharacterSet("='\"() \t\n", is_excluded=True), *quoted)),
+    ))  # fmt: skip
+    one = GrammarChoice((CharacterSet("='\"(", is_excluded=True), opened, *quoted))
+    return GrammarSequence((one, Repetition(one)))
+
+
+EXPRESSION_GRAMMAR = _make_expression_grammar()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from ferrule.conversation import (
 )
 from ferrule.dialects.catalogue import get_notation
 from ferrule.dialects.family import NO_IDS, NO_PARALLEL, NO_TEXT_BESIDE
+from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.notation import NoCalls, TextNotation, infer_spec, make_notation_without_calls
 from ferrule.dialects.reader.message import MessageReader
 from ferrule.dialects.segments import Content, Control, Layout, Segment
@@ -155,6 +156,10 @@ class TemplateDialect:
     ) -> MessageReader:
         """A reader for one assistant message."""
         return self.notation.reader(tools, first_call=first_call, opens=opens, spelled_out=spelled_out)
+
+    def make_grammar(self, tools: Sequence[ToolSpec]) -> Grammar | None:  # noqa: ARG002 - none for any tools
+        """None: no grammar is declared for the notations of families."""
+        return None
 
     def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
         """The conversation as the template writes it.
