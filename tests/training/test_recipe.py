@@ -115,7 +115,9 @@ def test_a_network_in_bfloat16_computes_nearly_the_same() -> None:
     torch.manual_seed(0)
     network = Network(training.make_shape(tiny()))
     ids = torch.randint(0, 256, (2, 48))
-    exact, rounded = network.compute_hidden(ids), network.copy_in_bfloat16().compute_hidden(ids)
+    exact, rounded = (
+        one.compute_hidden(ids, one.get_mask(ids.shape[1])) for one in (network, network.copy_in_bfloat16())
+    )
     assert rounded.dtype == torch.bfloat16
     assert torch.allclose(exact, rounded.float(), atol=0.1)
 
@@ -152,6 +154,25 @@ def test_batches_keep_to_their_tokens_and_train_what_follows_a_trained_place(tmp
         ends = tokenizer.control["<|assistant_end|>"]
         assert torch.equal((ids == ends).sum(), (targets == ends).sum())
         assert not (targets == tokenizer.control["<|output_start|>"]).any()
+
+
+def test_the_parts_of_a_batch_give_the_gradients_of_the_whole() -> None:
+    torch.manual_seed(3)
+    network = Network(training.make_shape(tiny()))
+    ids, targets = torch.randint(0, 272, (2, 7, 48))
+    targets[torch.rand(targets.shape) < 0.6] = batches.IGNORED
+    targets[:3] = batches.IGNORED
+    network.compute_loss(ids, targets).backward()
+    whole = [parameter.grad.clone() for parameter in network.parameters()]
+    network.zero_grad()
+    parts = list(batches.split_batch(ids, targets, tokens=100))
+    # The first part, of three rows, has no targets, and is left out.
+    assert [len(some) for some, _, _ in parts] == [2, 2]
+    assert sum(share for _, _, share in parts) == pytest.approx(1)
+    for some_ids, some_targets, share in parts:
+        (network.compute_loss(some_ids, some_targets) * share).backward()
+    for parameter, gradient in zip(network.parameters(), whole, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-4, atol=1e-6)
 
 
 def test_workers_draw_different_batches(tmp_path) -> None:

@@ -21,6 +21,8 @@ from ferrule.training.synth import EARLY, FULL, draw_examples, to_json
 IGNORED = -100
 _STRIDE = 16
 _CHUNK_BATCHES = 32
+_PART_TOKENS = 2_048
+"""Tokens whose gradients are computed at once: what a layer of them takes stays in the cache of a core."""
 
 
 class Batches:
@@ -98,3 +100,16 @@ def _stack(traces: Iterable[Trace]) -> tuple[Tensor, Tensor]:
         trained = torch.tensor(trace.mask[1:], dtype=torch.bool)
         targets[row, : len(line) - 1][trained] = line[1:][trained]
     return ids, targets
+
+
+def split_batch(ids: Tensor, targets: Tensor, tokens: int = _PART_TOKENS) -> Iterator[tuple[Tensor, Tensor, float]]:
+    """The rows (rows, length) of a batch in parts of about so many tokens, and each part's share of the targets.
+
+    The losses of the parts by their shares add up to the loss of the batch.
+    """
+    # Never one row alone where there are several: for that the network would be compiled again.
+    parts = max(1, min(round(ids.numel() / tokens), len(ids) // 2))
+    wanted = (targets != IGNORED).sum().item()
+    for some_ids, some_targets in zip(ids.tensor_split(parts), targets.tensor_split(parts), strict=True):
+        if found := (some_targets != IGNORED).sum().item():
+            yield some_ids, some_targets, found / wanted

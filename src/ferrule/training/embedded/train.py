@@ -23,7 +23,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ferrule.errors import ModelError, SettingsError
-from ferrule.training.embedded.batches import Batches
+from ferrule.training.embedded.batches import Batches, split_batch
 from ferrule.training.embedded.checkpoint import begin_from, export, write_embedded_tokenizer
 from ferrule.training.embedded.network import Network, Shape
 from ferrule.training.embedded.optimizer import Optimizer
@@ -182,9 +182,7 @@ class _Run:
                     self._save(done)
 
     def _step(self, step: int, ids: Tensor, targets: Tensor) -> float:
-        hidden = self._hidden(ids.to(self._device))
-        loss = self._computed.compute_target_loss(hidden, targets.to(self._device))
-        torch.autograd.backward(loss)
+        loss = sum(self._add_gradients(*part) for part in split_batch(ids.to(self._device), targets.to(self._device)))
         self._take_gradients()
         if self._group is not None:
             _average_gradients(self._network, self._recipe.workers)
@@ -192,6 +190,12 @@ class _Run:
         self._network.zero_grad()
         if self._computed is not self._network:
             self._computed.copy_weights(self._network)
+        return loss
+
+    def _add_gradients(self, ids: Tensor, targets: Tensor, share: float) -> float:
+        hidden = self._hidden(ids, self._computed.get_mask(ids.shape[1]))
+        loss = self._computed.compute_target_loss(hidden, targets) * share
+        torch.autograd.backward(loss)
         return loss.item()
 
     def _take_gradients(self) -> None:
