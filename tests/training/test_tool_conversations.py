@@ -11,7 +11,11 @@ import pytest
 from ferrule.conversation import ToolCall
 from ferrule.formats.nanochat import dump, get_offered_tools, load, read_offered_tools
 from ferrule.training.synth import EARLY, Example, Mix, draw_examples, to_json
+from ferrule.training.synth.generator import load_shipped_grammar
+from ferrule.training.synth.replies import show_list
 from ferrule.training.synth.tool_use.inventing import ToolInventor
+from ferrule.training.synth.tool_use.naming import split_name
+from ferrule.training.synth.tool_use.offer_drawing import OfferDrawer
 from ferrule.training.synth.tool_use.tool_replies import (
     DECLINED,
     write_joint_reply,
@@ -90,6 +94,20 @@ def test_the_texts_of_a_call_are_copied_from_the_conversation(examples: list[Exa
 def _is_set_by_words(value: str) -> bool:
     """Whether a text may be what a template's words stand for, rather than a copy."""
     return re.fullmatch(r"[\w .:-]{1,30}", value) is not None
+
+
+def test_small_talk_names_the_tools_that_are_offered(examples: list[Example]) -> None:
+    said = set()
+    for example in examples:
+        for turn in example.turns:
+            assert "arithmetic" not in turn.reply or turn.steps
+            if turn.reply.startswith("I'm a small model"):
+                names = [
+                    "calculator" if t["name"] == "calculator" else split_name(t["name"]) for t in example.tools or ()
+                ]
+                assert turn.reply == f"I'm a small model inside ferrule. My tools: {show_list(names)}."
+                said.add(turn.reply)
+    assert said
 
 
 def test_replies_are_made_of_the_results(examples: list[Example]) -> None:
@@ -179,3 +197,18 @@ def test_held_out_texts_are_never_drawn_in_training() -> None:
     training, evaluation = list_texts(held_out=False), list_texts(held_out=True)
     assert len(evaluation) > 50
     assert len(training & evaluation) < 0.1 * len(evaluation)
+
+
+def test_what_a_sibling_of_an_offered_tool_could_do_is_declined_at_times() -> None:
+    templates = load_shipped_grammar().tools
+    drawer = OfferDrawer(templates, ToolInventor())
+    rng, found = random.Random(4), 0
+    for _ in range(200):
+        offer = drawer.draw_offer(rng, 3)
+        sibling = drawer.draw_sibling(rng, offer)
+        if sibling is not None:
+            found += 1
+            domains = {tool.template.domain for tool in offer.foreign}
+            assert sibling.template.domain in domains
+            assert all(sibling.template.section != tool.template.section for tool in offer.foreign)
+    assert found > 60

@@ -1,8 +1,8 @@
 """Draws conversations from all template files, in a mix of kinds, identical for a seed on every machine."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +12,7 @@ from ferrule.training.synth.example import Example, Turn, write_examples
 from ferrule.training.synth.grammar import KINDS, GrammarError, Phrasing, Section
 from ferrule.training.synth.pairs import join_turns
 from ferrule.training.synth.parsing import parse_templates
-from ferrule.training.synth.replies import is_number
+from ferrule.training.synth.replies import is_number, show_list
 from ferrule.training.synth.tool_use.conversations import PlainKind, ToolConversations
 from ferrule.training.synth.tool_use.template_parsing import parse_tool_templates
 from ferrule.training.synth.tool_use.templates import ToolTemplate
@@ -166,8 +166,11 @@ class TemplateGrammar:
         withheld = withhold_calculation(rng, turns[0], held_out)
         return None if withheld is None else Example("turns", f"{section.name}+withheld", withheld)
 
-    def _draw_plain_turn(self, rng: random.Random, kind: PlainKind, held_out: bool) -> Turn:
-        return self._draw_turns(rng, self._plain_kinds[kind], None, held_out)[2][0]
+    def _draw_plain_turn(self, rng: random.Random, kind: PlainKind, held_out: bool, tools: Sequence[str] = ()) -> Turn:
+        _, section, turns = self._draw_turns(rng, self._plain_kinds[kind], None, held_out)
+        if not tools or section.offering is None:
+            return turns[0]
+        return replace(turns[0], reply=section.offering.replace("{tools}", show_list(tools)))
 
     def _draw_conversation(self, rng: random.Random, kinds: Wheel[str], length: int, held_out: bool) -> Example:
         turns: list[Turn] = []

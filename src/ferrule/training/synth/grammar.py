@@ -98,7 +98,8 @@ class Section:
 
     `second` is a second call in the same answer, whose result is `{r2}` in the reply. `below` and `equal` are the
     replies to a negative result and to zero, where these differ. `opening` is the phrasing of a turn before that gives
-    values of the section's slots; it is answered by `opened`.
+    values of the section's slots; it is answered by `opened`. `offering` is the reply where foreign tools are offered,
+    if that differs; `{tools}` in it are their names.
     """
 
     file: str
@@ -118,6 +119,7 @@ class Section:
     equal: Fields | None = None
     opening: Phrasing | None = None
     opened: str = ""
+    offering: str | None = None
 
     @property
     def share(self) -> float:

@@ -26,7 +26,7 @@ from ferrule.training.synth.grammar import (
 from ferrule.training.synth.numbers import HintError, parse_hint
 
 _HEADERS = frozenset(
-    {"kind", "call", "second", "reply", "below", "equal", "opening", "opened", "where", "weight", "follow"}
+    {"kind", "call", "second", "reply", "below", "equal", "opening", "opened", "offering", "where", "weight", "follow"}
 )
 RESULTS = frozenset({"r", "r2", "e", "prev"})
 _HEADER = re.compile(r"([a-z][a-z0-9_]*)\s*:(.*)")
@@ -158,6 +158,7 @@ def _build(draft: _Draft, lists: Mapping[str, tuple[str, ...]]) -> Section:
         opening_text, opened = read_value("opening"), read_value("opened") or ""
         if (opening_text is None) is not (opened == ""):
             raise ValueError("opening and opened stand together: a turn before, and the reply to it")
+        offering = read_value("offering")
         opening = parse_phrasing(opening_text, draft.file, line) if opening_text else None
         where_text = read_value("where")
         where = parse_condition(where_text) if where_text else None
@@ -170,7 +171,7 @@ def _build(draft: _Draft, lists: Mapping[str, tuple[str, ...]]) -> Section:
         raise GrammarError([Problem(draft.file, line, str(error))]) from error
     return Section(
         draft.file, draft.line, draft.name, kind, calls["call"], reply, hints, where, weight, follow,
-        tuple(draft.phrasings), lists, calls["second"], others["below"], others["equal"], opening, opened,
+        tuple(draft.phrasings), lists, calls["second"], others["below"], others["equal"], opening, opened, offering,
     )  # fmt: skip
 
 

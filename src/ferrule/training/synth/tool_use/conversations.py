@@ -4,9 +4,9 @@ An offer is long, so most conversations ask several things of the same tools.
 """
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from ferrule.training.synth.example import Example, Step, Turn
 from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
@@ -14,6 +14,7 @@ from ferrule.training.synth.tool_use.exchanges import ask_withheld, change_argum
 from ferrule.training.synth.tool_use.inventing import ToolInventor
 from ferrule.training.synth.tool_use.joining import join_requests, repeat_for_another
 from ferrule.training.synth.tool_use.offer_drawing import Offer, OfferDrawer, find_stems
+from ferrule.training.synth.tool_use.offers import OfferedTool
 from ferrule.training.synth.tool_use.requests import draw_request
 from ferrule.training.synth.tool_use.results import draw_result
 from ferrule.training.synth.tool_use.templates import ToolTemplate
@@ -21,6 +22,7 @@ from ferrule.training.synth.tool_use.tool_replies import (
     DECLINED,
     NOT_DONE,
     label_calls,
+    name_tool,
     write_joint_reply,
     write_missing_question,
     write_tool_reply,
@@ -29,8 +31,16 @@ from ferrule.training.synth.tool_use.withheld_calculations import withhold_calcu
 from ferrule.training.synth.wheel import Wheel, pick
 
 PlainKind = Literal["calculator", "chat", "refusal"]
-DrawPlainTurn = Callable[[random.Random, PlainKind, bool], Turn]
-"""Draws a turn without foreign tools: a calculation, small talk, or what the calculator can't do."""
+
+
+class DrawPlainTurn(Protocol):
+    """Draws a turn without a foreign tool: a calculation, small talk, or what the calculator can't do.
+
+    `tools` are the names that the reply of small talk may say.
+    """
+
+    def __call__(self, rng: random.Random, kind: PlainKind, held_out: bool, tools: Sequence[str] = ...) -> Turn: ...
+
 
 _TRIES = 30
 _ONE_TURN_SHARE = 0.25
@@ -46,7 +56,7 @@ _KINDS = Wheel(
         ("two", 9),
         ("follow", 9),
         ("missing", 9),
-        ("decline", 8),
+        ("decline", 14),
         ("calculator", 12),
         ("chat", 3),
         ("withheld", 5),
@@ -125,7 +135,8 @@ class ToolConversations:
         if kind == "two":
             return self._call_two(scene)
         if kind == "chat":
-            return _Exchange((self._draw_plain_turn(scene.rng, "chat", scene.held_out),))
+            names = [name_tool(tool) for tool in scene.offer.tools]
+            return _Exchange((self._draw_plain_turn(scene.rng, "chat", scene.held_out, names),))
         if kind == "calculator":
             turn = self._draw_calculation(scene) if scene.offer.has_calculator else None
             return None if turn is None else _Exchange((turn,))
@@ -146,9 +157,10 @@ class ToolConversations:
     def _decline(self, scene: _Scene) -> _Exchange | None:
         """A request that no tool fits: for a tool that isn't offered, for a fact, or for a calculation."""
         rng, form = scene.rng, scene.rng.random()
-        if form < 0.2:
-            return self._decline_near_miss(scene)
-        if form < 0.65 or scene.stems & _OMNISCIENT:
+        if form < 0.35:
+            draw = self._offers.draw_near_miss if form < 0.15 else self._offers.draw_sibling
+            return _decline_another(scene, draw(rng, scene.offer))
+        if form < 0.7 or scene.stems & _OMNISCIENT:
             other = self._offers.draw_tool(rng)
             request = draw_request(rng, other, held_out=scene.held_out)
             words = find_stems(f"{other.template.domain} {' '.join(other.template.names)}".replace("_", " "))
@@ -162,12 +174,6 @@ class ToolConversations:
         if find_stems(user) & scene.stems or len(user) > _LONGEST_CALCULATION:
             return None
         return _Exchange((Turn(user, (), DECLINED),))
-
-    def _decline_near_miss(self, scene: _Scene) -> _Exchange | None:
-        """A request for what the tools are about, but not for what they do: to delete what they only find."""
-        other = self._offers.draw_near_miss(scene.rng, scene.offer)
-        request = draw_request(scene.rng, other, held_out=scene.held_out) if other is not None else None
-        return None if request is None else _Exchange((Turn(request.write(scene.rng), (), DECLINED),))
 
     def _call_two(self, scene: _Scene) -> _Exchange | None:
         """Two or three things at once: of one tool, of several, or one of the calculator."""
@@ -230,6 +236,12 @@ def _call(scene: _Scene) -> _Exchange | None:
     if request is None:
         return None
     return _run(scene, request.write(scene.rng), [make_call(request.tool, request.values)])
+
+
+def _decline_another(scene: _Scene, other: OfferedTool | None) -> _Exchange | None:
+    """A request for what the tools are about, but not for what they do: to delete what they only find."""
+    request = draw_request(scene.rng, other, held_out=scene.held_out) if other is not None else None
+    return None if request is None else _Exchange((Turn(request.write(scene.rng), (), DECLINED),))
 
 
 def _follow(scene: _Scene, last: ForeignCall) -> _Exchange | None:

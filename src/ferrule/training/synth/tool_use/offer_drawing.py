@@ -125,6 +125,19 @@ class OfferDrawer:
             return None
         return draw_offered_tool(rng, other)
 
+    def draw_sibling(self, rng: random.Random, offer: Offer) -> OfferedTool | None:
+        """A tool that isn't offered, of the domain of one that is, and named by none of the words of those offered.
+
+        None where there is none.
+        """
+        offered = [tool.template for tool in offer.foreign if not tool.template.is_invented]
+        if not offered:
+            return None
+        named = frozenset[str]().union(*map(_find_verbs, offered))
+        domain = pick(rng, offered).domain
+        others = [one for one in self._by_domain.get(domain, ()) if not _find_verbs(one) & named]
+        return draw_offered_tool(rng, pick(rng, others)) if others else None
+
     def _draw_template(self, rng: random.Random) -> ToolTemplate:
         if not self._templates or rng.random() < _INVENTED_SHARE:
             return self._inventor.invent(rng)
@@ -137,6 +150,12 @@ class OfferDrawer:
         if first.domain in self._by_domain:
             return pick(rng, self._by_domain[first.domain])
         return self._inventor.invent(rng, like=first)
+
+
+@cache
+def _find_verbs(template: ToolTemplate) -> frozenset[str]:
+    """What a tool's names say beside its domain: what it does there."""
+    return _name_stems(template) - find_stems(template.domain)
 
 
 def _differ(left: OfferedTool, right: OfferedTool) -> bool:

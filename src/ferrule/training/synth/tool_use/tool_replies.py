@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ferrule.training.synth.replies import show_list
 from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
 from ferrule.training.synth.tool_use.naming import split_name
+from ferrule.training.synth.tool_use.offers import OfferedTool
 
 DECLINED = "None of my tools can do that."
 NOT_DONE = "All right, I won't."
@@ -53,10 +54,15 @@ def _end(text: str) -> str:
 
 def label_calls(calls: Sequence[ForeignCall | None]) -> list[str]:
     """What tells several calls apart: of one tool the first argument, of several the tool. None is the calculator's."""
-    names = ["calculator" if call is None else split_name(call.tool.name) for call in calls]
+    names = [name_tool(None if call is None else call.tool) for call in calls]
     if len(set(names)) > 1:
         return names
     return [_find_label(call, name) for call, name in zip(calls, names, strict=True)]
+
+
+def name_tool(tool: OfferedTool | None) -> str:
+    """A tool's name as words; None is the calculator."""
+    return "calculator" if tool is None else split_name(tool.name)
 
 
 def _find_label(call: ForeignCall | None, name: str) -> str:
