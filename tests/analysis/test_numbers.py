@@ -199,7 +199,7 @@ def test_a_whole_number_of_a_table_is_no_percentage() -> None:
     assert link.source is None
 
 
-@pytest.mark.parametrize("date", ["2024-03-31", "31 March 2024", "March 31, 2024", "31/03/2024"])
+@pytest.mark.parametrize("date", ["2024-03-31", "31 March 2024", "March 31, 2024", "31/03/2024", "31.03.2024"])
 def test_a_date_is_that_of_a_source_with_the_same_day(date: str) -> None:
     other, same = NumberSource("t1", "run", "2024-03-05, 2024"), NumberSource("t2", "run", "2024-03-31 00:00:00")
     assert [link.source for link in match_numbers(f"It peaked on {date}.", [other])] == [None]
