@@ -110,6 +110,7 @@ def list_asked(scripted: ScriptedServer) -> list[str]:
     return [one["content"] for one in messages if one["role"] == "user"]
 
 
+@pytest.mark.slow
 def test_a_question_that_could_not_be_sent_is_kept_and_sent_once(project: Path) -> None:
     ask_in_vain(project)
     ask_in_vain(project, "--continue")
@@ -121,6 +122,7 @@ def test_a_question_that_could_not_be_sent_is_kept_and_sent_once(project: Path) 
         leave(screen)
 
 
+@pytest.mark.slow
 def test_a_question_that_failed_at_the_prompt_is_tried_again_with_enter(project: Path) -> None:
     with Screen("code", *NOWHERE, folder=project, columns=120, **home(project)) as screen:
         screen.type("hello", ENTER)

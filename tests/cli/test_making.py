@@ -108,6 +108,7 @@ def test_training_without_torch_says_what_to_install(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_short_training_run_gives_a_model_that_can_be_measured(tmp_path: Path) -> None:
     options = ("--steps", "2", *TINY, "--set", "batch_tokens=512", "--set", "checkpoint_every=1")
     done = ferrule("train", "embedded", "--out", tmp_path / "run", *options)

@@ -103,6 +103,7 @@ def test_random_links_lead_no_tool_outside(
     asyncio.run(run())
 
 
+@pytest.mark.slow
 async def test_links_swapped_while_tools_work_lead_none_outside(tmp_path: Path) -> None:
     workspace, outside = make_swapped_tree(tmp_path)
     agent, choose = Agent(workspace, tmp_path / "store"), random.Random(1)

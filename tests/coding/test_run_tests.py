@@ -207,6 +207,7 @@ async def test_npm(workspace: Workspace) -> None:
     assert "wrong" in result.text
 
 
+@pytest.mark.slow
 async def test_tests_that_take_too_long_are_stopped_with_what_they_wrote(workspace: Workspace) -> None:
     write(workspace, {"Makefile": "test:\n\t@echo begun; sleep 60\n"})
     result = await run(workspace, timeout=5)

@@ -235,6 +235,7 @@ async def test_binary_files_are_not_shown_and_said(project: Path) -> None:
     assert "a.bin" in note
 
 
+@pytest.mark.slow
 async def test_a_pattern_that_would_take_forever_is_stopped(project: Path, engine: str) -> None:
     (project / "a.txt").write_text("a" * 40 + "!\n")
     tools = [replace(each, timeout=8.0) for each in make_search_tools(Workspace(project))]

@@ -111,6 +111,7 @@ def temporary(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 async def test_five_hundred_runs_leave_nothing(tier, temporary):
     await survive_from_nothing(tier, 400, 100, temporary)
