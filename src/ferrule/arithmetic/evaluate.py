@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from ferrule._util.syntax_tree import parse_python
 from ferrule.arithmetic import exact, python
 from ferrule.arithmetic.exact import CalculatorError
 from ferrule.arithmetic.scan import UNREADABLE, explain_refusal, scan_expression
@@ -41,7 +42,7 @@ def evaluate(expression: str, *, style: StyleName = "exact") -> str:
         raise ValueError(f'style is "exact" or "python", not {style!r}')
     try:
         text = scan_expression(expression)
-        tree: Any = compile(text, "<calculator>", "eval", ast.PyCF_ONLY_AST, True)
+        tree = parse_python(text, "<calculator>", mode="eval")
         result = _evaluate_node(tree.body, text, chosen)
     except SyntaxError:
         raise CalculatorError(explain_refusal(text)) from None

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ferrule._util.syntax_tree import parse_python
 from ferrule.conversation import Conversation, Message, Part, ResultStatus, Text, ToolCall, ToolResult, tool_message
 from ferrule.dialects.notations.pythonic import write_keyword_call
 from ferrule.errors import ConversationError
@@ -159,7 +160,7 @@ def get_offered_tools(conversation: Conversation) -> list[ToolSpec] | None:
 def parse_call_arguments(text: str) -> dict[str, Any]:
     """The arguments of `name(key=value, …)`, whose values are Python literals. Raises ValueError."""
     try:
-        node = ast.parse(text, mode="eval").body
+        node = parse_python(text, mode="eval").body
     except (SyntaxError, ValueError) as error:
         raise ValueError(f"not Python: {error}") from error
     if not isinstance(node, ast.Call) or node.args or any(keyword.arg is None for keyword in node.keywords):

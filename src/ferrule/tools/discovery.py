@@ -20,6 +20,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from ferrule._util.syntax_tree import parse_python
 from ferrule.errors import RegistryError
 from ferrule.tools.decorator import Tool
 from ferrule.tools.toolset import Toolset, find_method_tools, find_required_arguments
@@ -147,7 +148,7 @@ def _find_items(path: Path) -> list[Any]:
 
 def _find_imported_names(path: Path, module: ModuleType) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(parse_python(path.read_bytes())):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 if alias.name == "*" and isinstance(node, ast.ImportFrom):

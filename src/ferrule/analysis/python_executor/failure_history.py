@@ -6,6 +6,8 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ferrule._util.syntax_tree import parse_python
+
 if TYPE_CHECKING:
     from ferrule.analysis.python_executor.code_attempt import TriedCode
 
@@ -55,6 +57,6 @@ class FailureHistory:
 def _normalize(code: str) -> str:
     """The program without its layout and comments, if it can be parsed."""
     try:
-        return ast.dump(ast.parse(code))
+        return ast.dump(parse_python(code))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return code.strip()

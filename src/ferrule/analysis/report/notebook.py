@@ -15,6 +15,7 @@ from platform import python_version
 from typing import Any, Final
 
 from ferrule._util.output_files import open_output
+from ferrule._util.syntax_tree import parse_python
 from ferrule.analysis.report.tasks import sort_tasks
 from ferrule.analysis.result import AnalysisResult, TaskExecution
 from ferrule.analysis.settings import PYTHON
@@ -147,7 +148,7 @@ def _write_code(task: TaskExecution) -> str:
 def _assign_result(code: str) -> str:
     """The code with its last expression assigned to `result`, which its value is where it assigns nothing itself."""
     try:
-        body = ast.parse(code).body
+        body = parse_python(code).body
     except SyntaxError:
         return code
     names = {

@@ -7,6 +7,7 @@ import re
 import warnings
 from typing import Final
 
+from ferrule._util.syntax_tree import parse_python
 from ferrule.sandbox.checks.findings import Finding, cut_source_line, cut_text, split_lines
 
 LONGEST: Final = 200_000
@@ -26,7 +27,7 @@ def parse_code(code: str) -> ast.Module | Finding:
         return unreadable
     try:
         _ignore_warnings()
-        tree = compile(code, _FILE, "exec", ast.PyCF_ONLY_AST | _FLAGS, True)
+        tree = parse_python(code, _FILE, flags=_FLAGS)
         compile(tree, _FILE, "exec", _FLAGS, True)
     except SyntaxError as error:
         return _make_syntax_finding(error, code)
@@ -34,7 +35,6 @@ def parse_code(code: str) -> ast.Module | Finding:
         return _make_finding(
             "", 1, 1, "the code is nested too deeply, or is too large, to be read", "split it into smaller expressions"
         )
-    assert isinstance(tree, ast.Module)
     return tree
 
 
