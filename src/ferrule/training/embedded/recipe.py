@@ -27,7 +27,7 @@ class Recipe(BaseModel):
     layers: Annotated[int, Field(gt=0)] = 5
     """Depth."""
     start: Path | None = None
-    """A folder with a model to start from; if it has fewer layers, some are doubled. None starts from scratch."""
+    """A folder with a model to start from, which may be smaller: it is grown. None starts from scratch."""
     heads: Annotated[int, Field(gt=0, multiple_of=2)] = 4
     """Query heads of size 32; there are two key-value heads."""
     matrix_rate: float = 0.02

@@ -24,7 +24,8 @@ from torch import Tensor
 
 from ferrule.errors import ModelError, SettingsError
 from ferrule.training.embedded.batches import Batches, split_batch
-from ferrule.training.embedded.checkpoint import begin_from, export, write_embedded_tokenizer
+from ferrule.training.embedded.checkpoint import export, write_embedded_tokenizer
+from ferrule.training.embedded.growing import begin_from
 from ferrule.training.embedded.network import Network, Shape
 from ferrule.training.embedded.optimizer import Optimizer
 from ferrule.training.embedded.recipe import Recipe
