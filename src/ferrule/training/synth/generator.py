@@ -75,7 +75,7 @@ class Mix:
             "sum": 4,
             "compare": 6,
             "power": 5,
-            "two": 7,
+            "two": 13,
             "letter": 5,
             "words_count": 4,
             "time": 6,
@@ -87,7 +87,7 @@ class Mix:
     several_turns: float = 0.16
     withheld: float = 0.0
     most_characters: int = 600
-    tools: float = 0.2
+    tools: float = 0.3
     most_tool_characters: int = 900
     tools_in_one_turn: bool = False
 
