@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from ferrule import tool
 from ferrule.conversation import Conversation, Text, ToolCall, ToolResult, assistant, tool_message, user
 from ferrule.dialects import get_dialect
+from ferrule.dialects.copying import make_copy_grammar
 from ferrule.dialects.grammar import ControlToken, GrammarSequence
-from ferrule.dialects.notations.expression_or_call import EXPRESSION_GRAMMAR
+from ferrule.dialects.notations.expression_or_call import make_expression_grammar
 from ferrule.dialects.segments import Content, Control
 from ferrule.dialects.signatures import make_call_grammar, write_signature
 from ferrule.engines.constraints import GrammarMatcher, VocabularyIndex
@@ -244,12 +245,12 @@ def test_optional_arguments_may_all_be_left_out():
     ["12 * (3 + 4)", "((1))", '"strawberry".count("r")', '"a=b()".count("=")', "'it\\'s'[::-1]", "len( 'é' )"],
 )
 def test_an_expression_is_one_and_no_call(expression):
-    assert is_in(EXPRESSION_GRAMMAR, expression)
+    assert is_in(make_expression_grammar(), expression)
 
 
 @pytest.mark.parametrize("call", ["get_weather()", 'get_weather( city="Oslo")', "f(a=1)", "f( )", "1 = 1", ""])
 def test_a_call_by_name_is_no_expression(call):
-    assert not is_in(EXPRESSION_GRAMMAR, call)
+    assert not is_in(make_expression_grammar(), call)
 
 
 def test_every_message_of_the_training_data_is_in_the_grammar(tmp_path):
@@ -260,9 +261,10 @@ def test_every_message_of_the_training_data_is_in_the_grammar(tmp_path):
         data = to_json(example)
         conversation, tools = load(data), read_offered_tools(data)
         trace = render(conversation, DIALECT, tokenizer, tools=tools)
-        grammar = DIALECT.make_grammar(tools)
         ends = {tokenizer.control[name] for name in ("<|assistant_end|>", "<|python_end|>")}
         matcher = None
+        # What was asked in later turns makes no call of an earlier one illegal.
+        grammar = DIALECT.make_grammar(tools, [turn.user for turn in example.turns])
         for token, is_trained in zip(trace.ids, trace.mask, strict=True):
             if not is_trained:
                 continue
@@ -274,6 +276,52 @@ def test_every_message_of_the_training_data_is_in_the_grammar(tmp_path):
     assert seen > 150
 
 
-def test_the_calculator_alone_has_no_grammar():
-    assert DIALECT.make_grammar([CALCULATOR]) is None
-    assert DIALECT.make_grammar([CALCULATOR, WEATHER]) is not None
+COPY = make_copy_grammar(['Café A-17,  please\nsay "hi"', "Oslo"])
+
+
+@pytest.mark.parametrize(
+    "text", ["Oslo", "Café", "A-17", "A", "-", "Café A-17,  please", "17,  please\nsay", 'say "hi"', '"']
+)
+def test_whole_words_in_a_row_are_a_copy(text):
+    assert is_in(COPY, json.dumps(text, ensure_ascii=False)[1:-1])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Osl", "slo", "oslo", "Caf", "Café ", " please", "A17", "please Oslo", "Oslo Oslo", "1"]
+)
+def test_anything_else_is_none(text):
+    assert not is_in(COPY, text)
+
+
+def test_there_may_be_nothing_to_copy():
+    assert make_copy_grammar([]) is make_copy_grammar(["", " \n"]) is None
+
+
+def test_a_long_text_can_be_copied():
+    text = " ".join(map(str, range(3_000)))
+    assert is_in(make_copy_grammar([text]), text)
+
+
+def test_texts_of_calls_are_copies_or_defaults():
+    unit = {"type": "string", "default": "km"}
+    spec = spec_of({"city": {"type": "string"}, "unit": unit, "days": {"type": "integer"}})
+    grammar = make_call_grammar(spec, make_copy_grammar(["from Oslo to Rome"]))
+    for arguments in (
+        'city="Oslo", days=9',
+        'city="Oslo to Rome", unit="km", days=9',
+        'city="to", unit="Rome", days=1',
+    ):
+        assert is_in(grammar, f"f({arguments})")
+    for arguments in ('city="Paris", days=9', 'city="km", days=9', 'city="", days=1'):
+        assert not is_in(grammar, f"f({arguments})")
+
+
+def test_texts_of_expressions_are_copies_or_characters():
+    grammar = make_expression_grammar(make_copy_grammar(["how many Ts in 'kitten'"]))
+    assert all(is_in(grammar, written) for written in ['"kitten".count("t")', 'len("many Ts")', "3 * 4", '""'])
+    assert not any(is_in(grammar, written) for written in ['"kittten".count("t")', "'kitten'[::-1]", '"itten"'])
+
+
+def test_the_calculator_alone_copies_too():
+    grammar = DIALECT.make_grammar([CALCULATOR], ["spell kitten"])
+    assert grammar is not None

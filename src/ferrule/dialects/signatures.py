@@ -64,14 +64,15 @@ def write_signature(spec: ToolSpec) -> str:
     return f"{spec.name}({', '.join(written)})" + (f"  # {about}" if about else "")
 
 
-def make_call_grammar(spec: ToolSpec) -> Grammar:
+def make_call_grammar(spec: ToolSpec, copy: Grammar | None = None) -> Grammar:
     """What a call that fits the signature can be: arguments by name in their order, those that may be left out or not.
 
-    Values have the types of the signature; numbers are in decimal. Raises as `write_signature` does.
+    Values have the types of the signature; numbers are in decimal. With a grammar of what may be copied, a text is such
+    a copy, or the default. Raises as `write_signature` does.
     """
     parameters = _list_parameters(spec)
     arguments = [
-        GrammarSequence((LiteralText(f"{name}="), _read_shape(spec, name, schema).make_grammar()))
+        GrammarSequence((LiteralText(f"{name}="), _make_value_grammar(_read_shape(spec, name, schema), schema, copy)))
         for name, schema, _ in parameters
     ]
     following = [
@@ -84,6 +85,11 @@ def make_call_grammar(spec: ToolSpec) -> Grammar:
     beginnings = tuple(GrammarSequence((arguments[place], *following[place + 1 :])) for place in firsts)
     written = GrammarChoice((*beginnings, NOTHING) if required is None else beginnings)
     return GrammarSequence((LiteralText(f"{spec.name}("), written, LiteralText(")")))
+
+
+def _make_value_grammar(shape: _Shape, schema: Mapping[str, Any], copy: Grammar | None) -> Grammar:
+    value = shape.make_grammar(copy)
+    return GrammarChoice((value, LiteralText(write_literal(schema["default"])))) if "default" in schema else value
 
 
 def _list_parameters(spec: ToolSpec) -> list[tuple[str, Mapping[str, Any], bool]]:
@@ -109,10 +115,12 @@ class _Shape:
         one = " | ".join(map(write_literal, self.choices)) if self.choices else self.type
         return f"list[{one}]" if self.is_list else one
 
-    def make_grammar(self) -> Grammar:
-        """What a call may write."""
+    def make_grammar(self, copy: Grammar | None) -> Grammar:
+        """What a call may write, with texts that are copied if there is something to copy."""
         choices = tuple(LiteralText(write_literal(choice)) for choice in self.choices)
         one = GrammarChoice(choices) if choices else _LITERALS[self.type]
+        if copy is not None and not choices and self.type == "str":
+            one = GrammarSequence((LiteralText('"'), copy, LiteralText('"')))
         if not self.is_list:
             return one
         more = Repetition(GrammarSequence((LiteralText(", "), one)))

@@ -186,17 +186,21 @@ class GrammarMatcher:
 
 def _check(grammar: Grammar) -> None:
     """Refuse a grammar at once, and not when a generation comes to what can't be followed."""
-    if isinstance(grammar, JsonValue):
-        raise EngineError("constraint: this engine can't keep a text to a JSON schema")
-    parts: tuple[Grammar, ...] = ()
-    if isinstance(grammar, GrammarSequence):
-        parts = grammar.items
-    elif isinstance(grammar, GrammarChoice):
-        parts = grammar.options
-    elif isinstance(grammar, Repetition):
-        parts = (grammar.item,)
-    for part in parts:
-        _check(part)
+    # Parts may be shared, and lie deep.
+    waiting, seen = [grammar], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, JsonValue):
+            raise EngineError("constraint: this engine can't keep a text to a JSON schema")
+        if isinstance(part, GrammarSequence):
+            waiting += part.items
+        elif isinstance(part, GrammarChoice):
+            waiting += part.options
+        elif isinstance(part, Repetition):
+            waiting.append(part.item)
 
 
 def _make_unique(places: Iterable[_Place]) -> list[_Place]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ferrule._util.async_closing import AsyncClosing
 from ferrule.capabilities import Capabilities
-from ferrule.conversation import Conversation, Message, SampledTokens, StopReason
+from ferrule.conversation import Conversation, Message, SampledTokens, StopReason, Text, ToolResult
 from ferrule.dialects.protocol import Dialect, Reader
 from ferrule.dialects.reader.message import MessageParts
 from ferrule.dialects.segments import Content, Control, Layout
@@ -107,7 +107,7 @@ class LocalModel(AsyncClosing):
             sampling=_make_sampling(settings, len(conversation)),
             stop_ids=(*stops, *self._find_ids(layout.forbidden_tokens)),
             images=prompt.images,
-            constraint=self.dialect.make_grammar(tools) if self.constrains else None,
+            constraint=self.dialect.make_grammar(tools, _list_told(conversation)) if self.constrains else None,
         )
         async with aclosing(generation) as batches:
             async for batch in batches:
@@ -243,6 +243,12 @@ class _HeldCalls:
             return events
         self.events += events
         return []
+
+
+def _list_told(conversation: Conversation) -> list[str]:
+    """The texts that the model was given: requests and results."""
+    told = (message for message in conversation.messages if message.role != "assistant")
+    return [part.text for message in told for part in message.parts if isinstance(part, Text | ToolResult)]
 
 
 def _make_sampling(settings: ModelSettings, messages: int) -> Sampling:

@@ -99,7 +99,7 @@ class Nanochat:
         self.offer(tools)
         return ()
 
-    def make_grammar(self, tools: Sequence[ToolSpec]) -> Grammar | None:  # noqa: ARG002 - none for any tools
+    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = ()) -> Grammar | None:  # noqa: ARG002
         """None: an expression has no grammar."""
         return None
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import ToolCall
+from ferrule.dialects.copying import make_copy_grammar
 from ferrule.dialects.families.nanochat import (
     ASSISTANT_END,
     CONTROL_TOKENS,
@@ -31,7 +32,7 @@ from ferrule.dialects.families.nanochat import (
 )
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING, Family
 from ferrule.dialects.grammar import CharacterSet, ControlToken, Grammar, GrammarChoice, GrammarSequence, Repetition
-from ferrule.dialects.notations.expression_or_call import EXPRESSION_GRAMMAR, ExpressionOrCallSyntax
+from ferrule.dialects.notations.expression_or_call import ExpressionOrCallSyntax, make_expression_grammar
 from ferrule.dialects.segments import Content, Control, Segment
 from ferrule.dialects.signatures import make_call_grammar, write_signature
 from ferrule.dialects.wording import WrappedResults
@@ -95,11 +96,12 @@ class NanochatTools(Nanochat):
         lines = _OFFER.write_lines(tools)
         return (Control(TOOLS_START), Content(lines), Control(TOOLS_END)) if lines else ()
 
-    def make_grammar(self, tools: Sequence[ToolSpec]) -> Grammar | None:
-        """Text, and at its end perhaps a call that fits an offered signature; None for the calculator alone."""
-        if _needs_no_offer(tools):
-            return None
-        calls = tuple(EXPRESSION_GRAMMAR if _is_calculator(spec) else make_call_grammar(spec) for spec in tools)
+    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = ()) -> Grammar | None:
+        """Text, and at its end perhaps a call that fits an offered signature, in which texts are copied."""
+        copy = make_copy_grammar(told)
+        calls = tuple(
+            make_expression_grammar(copy) if _is_calculator(spec) else make_call_grammar(spec, copy) for spec in tools
+        )
         call = GrammarSequence((ControlToken(PYTHON_START), GrammarChoice(calls), ControlToken(PYTHON_END)))
         return GrammarSequence((_TEXT, GrammarChoice((ControlToken(ASSISTANT_END), call))))
 

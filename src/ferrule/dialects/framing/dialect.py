@@ -102,7 +102,7 @@ class FramedDialect:
         """The text of a result; markers in it are turned into visible plain text."""
         return self.notation.result(result)
 
-    def make_grammar(self, tools: Sequence[ToolSpec]) -> Grammar | None:  # noqa: ARG002 - none for any tools
+    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = ()) -> Grammar | None:  # noqa: ARG002
         """None: no grammar is declared for the notations of families."""
         return None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ferrule.conversation import ToolCall
 from ferrule.dialects.grammar import (
+    NOTHING,
     CharacterSet,
     Grammar,
     GrammarChoice,
@@ -26,19 +27,15 @@ _CALL = re.compile(r"\s*[\w.\-]+\(\s*(?:\)|[\w\-]+\s*=)")
 _BEGINNING = re.compile(r"\s*(?:[\w.\-]+(?:\(\s*(?:[\w\-]+\s*)?)?)?")
 
 
-def _make_expression_grammar() -> Grammar:
-    """Any text without what makes a call of a tool by its name: an `=` outside of quotes, or empty parentheses."""
-    quoted = tuple(
-        GrammarSequence((
-            LiteralText(quote),
-            Repetition(GrammarChoice((
-                CharacterSet(f"{quote}\\", is_excluded=True),
-                GrammarSequence((LiteralText("\\"), CharacterSet("", is_excluded=True))),
-            ))),
-            LiteralText(quote),
-        ))
-        for quote in "\"'"
-    )  # fmt: skip
+def make_expression_grammar(copy: Grammar | None = None) -> Grammar:
+    """Any text without what makes a call of a tool by its name: an `=` outside of quotes, or empty parentheses.
+
+    With a grammar of what may be copied, its texts are such copies, or single characters.
+    """
+    if copy is None:
+        quoted = tuple(_quote(quote, Repetition(_make_character(quote))) for quote in "\"'")
+    else:
+        quoted = (_quote('"', GrammarChoice((copy, _make_character('"'), NOTHING))),)
     opened = GrammarSequence((
         LiteralText("("),
         Repetition(CharacterSet("( \t\n")),
@@ -48,7 +45,13 @@ def _make_expression_grammar() -> Grammar:
     return GrammarSequence((one, Repetition(one)))
 
 
-EXPRESSION_GRAMMAR = _make_expression_grammar()
+def _quote(quote: str, text: Grammar) -> Grammar:
+    return GrammarSequence((LiteralText(quote), text, LiteralText(quote)))
+
+
+def _make_character(quote: str) -> Grammar:
+    escaped = GrammarSequence((LiteralText("\\"), CharacterSet("", is_excluded=True)))
+    return GrammarChoice((CharacterSet(f"{quote}\\", is_excluded=True), escaped))
 
 
 @dataclass(frozen=True, slots=True)

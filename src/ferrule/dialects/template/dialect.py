@@ -157,7 +157,7 @@ class TemplateDialect:
         """A reader for one assistant message."""
         return self.notation.reader(tools, first_call=first_call, opens=opens, spelled_out=spelled_out)
 
-    def make_grammar(self, tools: Sequence[ToolSpec]) -> Grammar | None:  # noqa: ARG002 - none for any tools
+    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = ()) -> Grammar | None:  # noqa: ARG002
         """None: no grammar is declared for the notations of families."""
         return None
 
