@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from ferrule.errors import SettingsError
-from ferrule.training.embedded.recipe import Recipe
+from ferrule.training.embedded.recipe import Recipe, read_shipped_recipe
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -92,6 +92,32 @@ def test_a_resumed_run_goes_on_from_its_own_checkpoint(start, tmp_path) -> None:
     assert torch.load(tmp_path / "checkpoint.pt", weights_only=True)["step"] == 20
 
 
+def test_a_recipe_that_starts_from_a_recipe_runs_both(tmp_path) -> None:
+    first = recipe(layers=2, seed=3)
+    settings = recipe(start=first, matrix_rate=0.0, other_rate=0.0)
+    reports = []
+    training.train(settings, tmp_path, reports.append)
+    assert [(report.step, report.steps) for report in reports] == [(10, 10), (10, 10)]
+    begun = Network(shape(3))
+    begin_from(begun, tmp_path / "start" / "model")
+    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
+    assert all(torch.equal(state[name], tensor) for name, tensor in begun.state_dict().items())
+    assert Recipe.model_validate_json((tmp_path / "recipe.json").read_text()) == settings
+    with pytest.raises(SettingsError, match="already contains a run"):
+        training.train(settings, tmp_path, reports.append)
+
+
+@pytest.mark.parametrize("lost", ["checkpoint.pt", "start/model/model.safetensors"])
+def test_such_a_run_is_resumed_wherever_it_ended(tmp_path, lost) -> None:
+    settings = recipe(start=recipe(layers=2), steps=20)
+    training.train(settings, tmp_path, lambda progress: None)
+    expected = (tmp_path / "model" / "model.safetensors").read_bytes()
+    (tmp_path / lost).unlink()
+    (tmp_path / "checkpoint.pt").unlink(missing_ok=True)
+    training.train(settings, tmp_path, lambda progress: None, resume=True)
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() == expected
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -125,3 +151,17 @@ def test_the_command_says_so_in_a_line(tmp_path) -> None:
     assert done.returncode == 2
     assert "start: nowhere contains no model.safetensors" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_recipe_of_the_weights_in_the_package_is_whole() -> None:
+    shipped = read_shipped_recipe()
+    while shipped.start is not None:
+        assert isinstance(shipped.start, Recipe)
+        shipped = shipped.start
+    shown = subprocess.run(
+        [sys.executable, "-m", "ferrule", "train", "embedded", "--out", "run", "--shipped", "--show-settings"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Recipe.model_validate_json(shown.stdout) == read_shipped_recipe()

@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 def check_tools(model: Model, names: Sequence[str]) -> None:
     """Raise `ModelError` if the model can't use one of these tools, or needs one that isn't among them."""
-    known = model.capabilities.tools
-    if known is None:
-        return
+    known, is_optional = model.capabilities.tools, model.capabilities.tools_optional
     other = choose_advice("ask another model", "choose another --model")
+    if known is None:
+        if not names and not is_optional:
+            offer = choose_advice("offer it one with using(…)", "leave out --no-tools")
+            raise ModelError(f"{model.name} was trained to call tools; {offer}, or {other}")
+        return
     unusable = [name for name in names if name not in known]
     if unusable:
         raise ModelError(
@@ -26,7 +29,7 @@ def check_tools(model: Model, names: Sequence[str]) -> None:
             f"leave {'that' if len(unusable) == 1 else 'those'} out, or {other}"
         )
     missing = [name for name in known if name not in names]
-    if missing and not model.capabilities.tools_optional:
+    if missing and not is_optional:
         offer = choose_advice(f"offer it with using({', '.join(missing)})", "leave out --no-tools")
         raise ModelError(f"{model.name} was trained to call {', '.join(missing)}; {offer}, or {other}")
 

@@ -24,13 +24,18 @@ def train_embedded(
     changes: Changes = None,
     steps: Annotated[int | None, typer.Option(min=1, help="How many steps; the same as --set steps=N.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the folder's checkpoint.")] = False,
+    shipped: Annotated[
+        bool,
+        typer.Option("--shipped", help="Begin with the recipe of the weights in the package, not with the defaults."),
+    ] = False,
     show_settings: Annotated[bool, typer.Option("--show-settings", help="Print the settings and exit.")] = False,
 ) -> None:
     """Train the embedded model by its recipe. Needs the extra ferrule[train]."""
     from ferrule.cli.settings import read_settings
-    from ferrule.training.embedded.recipe import Recipe
+    from ferrule.training.embedded.recipe import Recipe, read_shipped_recipe
 
-    recipe = read_settings(Recipe, config, changes or (), {"steps": steps})
+    defaults = read_shipped_recipe().model_dump() if shipped else None
+    recipe = read_settings(Recipe, config, changes or (), {"steps": steps}, defaults)
     if show_settings:
         typer.echo(recipe.model_dump_json(indent=2))
         return
@@ -53,9 +58,9 @@ def _train(recipe: Recipe, folder: Path, resume: bool) -> Path:
 
         def report(progress: Progress) -> None:
             note = f"loss {progress.loss:.3f}  {progress.tokens_per_second:,.0f} tokens/s"
-            show(progress.step, note)
-            is_milestone = progress.step % recipe.checkpoint_every == 0 or progress.step == recipe.steps
+            show(progress.step, note, progress.steps)
+            is_milestone = progress.step % recipe.checkpoint_every == 0 or progress.step == progress.steps
             if is_milestone and not sys.stderr.isatty():
-                print(f"step {progress.step:,} of {recipe.steps:,}  {note}", file=sys.stderr, flush=True)
+                print(f"step {progress.step:,} of {progress.steps:,}  {note}", file=sys.stderr, flush=True)
 
         return train_model(recipe, folder, report, resume=resume)

@@ -1,7 +1,8 @@
-"""The recipe's settings: everything that determines the weights, with the values of those in the package."""
+"""The recipe's settings: everything that determines the weights."""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -26,8 +27,9 @@ class Recipe(BaseModel):
     """Width."""
     layers: Annotated[int, Field(gt=0)] = 5
     """Depth."""
-    start: Path | None = None
-    """A folder with a model to start from, which may be smaller: it is grown. None starts from scratch."""
+    start: Path | Recipe | None = None
+    """What to start from: a folder with a model, or the recipe of a run that is made first. It may be a smaller
+    network, which is grown. None starts from scratch."""
     heads: Annotated[int, Field(gt=0, multiple_of=2)] = 4
     """Query heads of size 32; there are two key-value heads."""
     matrix_rate: float = 0.02
@@ -48,7 +50,7 @@ class Recipe(BaseModel):
     """Steps between checkpoints, from which an interrupted run continues."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """The number format of the network's products; the weights are kept in float32. bfloat16 is more than twice as
-    fast on a CPU with AMX, and slower than float32 on one without bfloat16."""
+    fast on a CPU that has it (AMX, or AVX-512 with bfloat16), and slower than float32 on one without."""
     compile: bool = True
     """Compile the network if there is a C++ compiler: about a sixth faster."""
     data: Path | None = None
@@ -60,3 +62,8 @@ class Recipe(BaseModel):
         if done < self.warmup:
             return min(1.0, (step + 1) / (self.warmup * self.steps))
         return min(1.0, (1 - done) / self.decay) if self.decay else 1.0
+
+
+def read_shipped_recipe() -> Recipe:
+    """The recipe of the weights in the package, with those of the runs that it starts from."""
+    return Recipe.model_validate_json((files("ferrule.embedded") / "recipe.json").read_text("utf-8"))

@@ -32,13 +32,15 @@ from ferrule.training.embedded.recipe import Recipe
 
 _CHECKPOINT = "checkpoint.pt"
 _RECIPE = "recipe.json"
+_START = "start"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a run: steps done, the recent average loss in nats per trained token, and speed."""
+    """The progress of a run: steps done of all, the recent average loss in nats per trained token, and speed."""
 
     step: int
+    steps: int
     loss: float
     tokens_per_second: float
 
@@ -56,15 +58,20 @@ def make_shape(recipe: Recipe) -> Shape:
 def train(recipe: Recipe, folder: Path, report: Callable[[Progress], None], *, resume: bool = False) -> Path:
     """Train by the recipe and export to `folder / "model"`; returns that folder.
 
-    A single worker uses a CUDA device if there is one. An interruption leaves the last checkpoint, and no incomplete
-    file. Raises `SettingsError` if the folder contains another run and `resume` is not set, or none that this recipe
-    could resume, or if the run can't start from `recipe.start`, and `ModelError` if a worker fails.
+    If the recipe starts from another one, that is trained in `folder / "start"` first. A single worker uses a CUDA
+    device if there is one. An interruption leaves the last checkpoint, and no incomplete file.
+
+    Raises `SettingsError` if the folder contains another run and `resume` is not set, or none that this recipe could
+    resume, or if the run can't start from `recipe.start`, and `ModelError` if a worker fails.
     """
     _check_folder(recipe, folder, resume)
-    if not resume:
+    if not resume and not isinstance(recipe.start, Recipe):
         _begin(recipe)  # raises an error in `start` here, before anything is written, and not in each worker
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _RECIPE).write_text(recipe.model_dump_json(indent=2) + "\n")
+    if isinstance(recipe.start, Recipe):
+        start = _train_start(recipe.start, folder / _START, report)
+        recipe = recipe.model_copy(update={"start": start})
     try:
         if torch.cuda.is_available():
             _train_worker(0, recipe.model_copy(update={"workers": 1}), folder, "cuda", None, report)
@@ -78,11 +85,23 @@ def train(recipe: Recipe, folder: Path, report: Callable[[Progress], None], *, r
     return folder / "model"
 
 
+def _train_start(recipe: Recipe, folder: Path, report: Callable[[Progress], None]) -> Path:
+    """The folder of the model to start from, which is trained as far as it isn't yet."""
+    model = folder / "model"
+    if (model / "model.safetensors").exists():
+        return model
+    return train(recipe, folder, report, resume=_has_begun(folder))
+
+
+def _has_begun(folder: Path) -> bool:
+    return (folder / _CHECKPOINT).exists() or (folder / _START).exists()
+
+
 def _check_folder(recipe: Recipe, folder: Path, resume: bool) -> None:
-    exists = (folder / _CHECKPOINT).exists()
-    if exists and not resume:
+    has_begun = _has_begun(folder)
+    if has_begun and not resume:
         raise SettingsError(f"{folder} already contains a run: continue it with --resume, or name another folder")
-    if resume and not exists:
+    if resume and not has_begun:
         raise SettingsError(f"{folder} contains no checkpoint to resume from")
     if resume:
         begun = Recipe.model_validate_json((folder / _RECIPE).read_text())
@@ -145,7 +164,7 @@ def _train_worker(
 
 def _begin(recipe: Recipe) -> Network:
     network = Network(make_shape(recipe))
-    if recipe.start is not None:
+    if isinstance(recipe.start, Path):
         begin_from(network, recipe.start)
     return network
 
@@ -178,7 +197,7 @@ class _Run:
             if self._rank == 0:
                 done = step + 1
                 if done % 10 == 0 or done == self._recipe.steps:
-                    report(Progress(done, recent, tokens / (time.monotonic() - since)))
+                    report(Progress(done, self._recipe.steps, recent, tokens / (time.monotonic() - since)))
                 if done % self._recipe.checkpoint_every == 0 or done == self._recipe.steps:
                     self._save(done)
 
