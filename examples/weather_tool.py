@@ -3,6 +3,8 @@
     $ ferrule ask "What's the weather in Paris tomorrow?" --tools examples/weather_tool.py
     ▸ get_weather  city="Paris" day="tomorrow"  →  Light rain, 14 degrees.
     Light rain, 14 degrees.
+
+The call, its result and the answer are shown; with `--json` also how sure the model was of its call.
 """
 
 from typing import Literal
