@@ -10,6 +10,7 @@ from collections import defaultdict
 from typing import Any, cast
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -30,12 +31,15 @@ def orthogonalise(matrices: Tensor, precision: torch.dtype = torch.float32) -> T
 
 
 class Muon:
-    """Holds the momenta of matrices; wide ones unchanged, tall ones transposed."""
+    """Holds the momenta of matrices; wide ones unchanged, tall ones transposed.
+
+    The workers of `group` have the same gradients, and each computes its part of the updates.
+    """
 
     def __init__(
-        self, parameters: list[nn.Parameter], rate: float, weight_decay: float, precision: torch.dtype = torch.float32
+        self, parameters: list[nn.Parameter], rate: float, weight_decay: float, precision: torch.dtype, group: Any
     ) -> None:
-        self._rate, self._decay, self._precision = rate, weight_decay, precision
+        self._rate, self._decay, self._precision, self._group = rate, weight_decay, precision, group
         groups: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
         for parameter in parameters:
             groups[min(parameter.shape), max(parameter.shape)].append(parameter)
@@ -49,12 +53,22 @@ class Muon:
         for (_, members), momentum in zip(self._groups, self._momenta, strict=True):
             gradients = torch.stack([_make_wide(_get_gradient(p)) for p in members])
             momentum.lerp_(gradients, 1 - _MOMENTUM)
-            updates = orthogonalise(gradients.lerp(momentum, _MOMENTUM), self._precision)
+            updates = self._compute_updates(gradients.lerp(momentum, _MOMENTUM))
             for parameter, update in zip(members, updates, strict=True):
                 rows, columns = parameter.shape
                 parameter.mul_(1 - rate * self._decay)
                 oriented = update if rows <= columns else update.mT
                 parameter.add_(oriented, alpha=-rate * max(1.0, rows / columns) ** 0.5)
+
+    def _compute_updates(self, matrices: Tensor) -> Tensor:
+        if self._group is None:
+            return orthogonalise(matrices, self._precision)
+        rank, workers = dist.get_rank(self._group), dist.get_world_size(self._group)
+        part = slice(rank * len(matrices) // workers, (rank + 1) * len(matrices) // workers)
+        updates = torch.zeros_like(matrices)
+        updates[part] = orthogonalise(matrices[part], self._precision)
+        dist.all_reduce(updates, group=self._group)
+        return updates
 
     def state_dict(self) -> dict[str, Any]:
         """The momenta, for a checkpoint."""
@@ -84,10 +98,11 @@ class Optimizer:
         other_rate: float,
         weight_decay: float,
         precision: torch.dtype = torch.float32,
+        group: Any = None,
     ) -> None:
         matrices = [p for name, p in network.named_parameters() if p.dim() == 2 and "embed" not in name]
         others = [p for name, p in network.named_parameters() if p.dim() != 2 or "embed" in name]
-        self._muon = Muon(matrices, matrix_rate, weight_decay, precision)
+        self._muon = Muon(matrices, matrix_rate, weight_decay, precision, group)
         self._adam = torch.optim.AdamW(others, lr=other_rate, betas=(0.9, 0.95), weight_decay=0.0)
         self._rate = other_rate
 

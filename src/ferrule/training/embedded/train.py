@@ -177,11 +177,13 @@ class _Run:
         self._network = network
         self._device = next(network.parameters()).device
         precision = torch.bfloat16 if recipe.precision == "bfloat16" else torch.float32
-        self._optimizer = Optimizer(network, recipe.matrix_rate, recipe.other_rate, recipe.weight_decay, precision)
+        self._optimizer = Optimizer(
+            network, recipe.matrix_rate, recipe.other_rate, recipe.weight_decay, precision, group
+        )
         # Small updates would be lost in bfloat16, so the weights themselves stay in float32.
         self._computed = network if precision == torch.float32 else network.copy_in_bfloat16()
-        hidden = self._computed.compute_hidden
-        self._hidden = torch.compile(hidden, dynamic=True) if recipe.compile and _has_compiler() else hidden
+        if recipe.compile and _has_compiler():
+            self._computed.compile_blocks()
 
     def train(self, batches: Batches, report: Callable[[Progress], None]) -> None:
         """Run all steps from the checkpoint's on; the first worker reports and saves."""
@@ -213,7 +215,7 @@ class _Run:
         return loss
 
     def _add_gradients(self, ids: Tensor, targets: Tensor, share: float) -> float:
-        hidden = self._hidden(ids, self._computed.get_mask(ids.shape[1]))
+        hidden = self._computed.compute_hidden(ids, self._computed.get_mask(ids.shape[1]))
         loss = self._computed.compute_target_loss(hidden, targets) * share
         torch.autograd.backward(loss)
         return loss.item()
