@@ -96,7 +96,7 @@ FULL = Mix(withheld=0.02)
 """The mix that the embedded model is trained on."""
 CALCULATOR_ALONE = Mix(tools=0.0)
 """The mix without foreign tools, which every model of the calculator alone is measured on."""
-EARLY = Mix(several_turns=0.0, most_characters=160, tools=0.3, most_tool_characters=360, tools_in_one_turn=True)
+EARLY = Mix(several_turns=0.0, most_characters=160, tools=0.5, most_tool_characters=360, tools_in_one_turn=True)
 """A mix of short conversations of one turn, for the start of training."""
 
 
