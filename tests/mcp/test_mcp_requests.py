@@ -120,7 +120,7 @@ async def test_a_session_declares_what_somebody_can_answer(permissions: Permissi
         return set(await ask("capabilities", elicit=answers.elicit, sample=answers.sample))
 
     assert await read(ServerRequests(model(ScriptedModel("x")), permissions)) == declared
-    # The embedded model knows only the calculator.
+    # The embedded model was trained to call tools, not to write what a server asks for.
     assert await read(ServerRequests(model("embedded"), permissions)) == declared - {"sampling"}
 
 

@@ -253,7 +253,7 @@ def _refuse_embedded(name: str) -> None:
     if name == "embedded":
         from ferrule.errors import SettingsError
 
-        raise SettingsError(f"the embedded model only knows the calculator; {_CHOOSE_MODEL}")
+        raise SettingsError(f"the embedded model can't write code; {_CHOOSE_MODEL}")
 
 
 def _answer_once(given: CodingOptions, options: SessionOptions, question: str | None) -> None:

@@ -55,8 +55,9 @@ class ServerRequests:
         """What servers may ask for: nothing that nobody here could answer or permit."""
         permissions = self._permissions
         can_permit = not isinstance(permissions.approver, DenyAll) or permissions.policy.rules
-        # A model that knows only certain tools was trained on nothing else.
-        can_write = self._pipeline.model.capabilities.tools is None
+        # A server may ask anything; a model that can't do without its tools was trained on nothing else.
+        capabilities = self._pipeline.model.capabilities
+        can_write = capabilities.tools is None and capabilities.tools_optional
         return ClientAnswers(
             elicit=self.elicit if isinstance(permissions.approver, TerminalApprover) else None,
             sample=self.sample if can_permit and can_write else None,
