@@ -177,7 +177,10 @@ class MessageFinished:
     prompt_images: tuple[ImageInput, ...] = field(default=(), repr=False)
     """The places of images among these ids."""
     confidences: tuple[float, ...] = ()
-    """How likely a local model found each call of the message, from 0 to 1; empty for any other model."""
+    """How likely a local model found each call, from 0 to 1; empty for any other model."""
+    withheld: tuple[ToolCall, ...] = ()
+    """Calls that a local model was too unsure of: the message asks about them instead of making them, and
+    `confidences` are theirs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,11 +156,33 @@ def test_a_signature_of_a_function_with_everything():
         ({"type": "object"}, "'a' takes an object"),
         ({"type": "array", "items": {"type": "object"}}, "'a' takes a list of lists or of objects"),
         ({"type": "array", "items": {"type": "array"}}, "'a' takes a list of lists or of objects"),
+        ({"type": "array", "prefixItems": [{"type": "integer"}]}, "'a' takes a list of fixed places"),
     ],
 )
 def test_nested_objects_are_refused_by_name(schema, says):
     with pytest.raises(DialectError, match=f"the tool 'f' can't be offered.*{says}"):
         DIALECT.layout(Conversation((user("Hi"),)), [spec_of({"a": schema})])
+
+
+@pytest.mark.parametrize("name", ["$filter", "first name", "a.b", "x=y", ""])
+def test_a_parameter_whose_name_no_call_can_have_is_refused(name):
+    with pytest.raises(DialectError, match=r"the name of its parameter .* has other signs"):
+        DIALECT.offer([spec_of({name: {"type": "string"}})])
+
+
+def test_another_tool_named_calculator_is_offered_and_called_as_itself():
+    own = ToolSpec(
+        "calculator", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    )
+    assert DIALECT.offer([own]) == "<|tools_start|>calculator(a: int)  # Adds<|tools_end|>"
+    grammar = DIALECT.make_grammar([own], ["1"])
+    assert grammar is not None
+    assert [is_in(make_call_grammar(own), written) for written in ("calculator(a=1)", "1 + 2")] == [True, False]
+
+
+def test_a_sentence_of_a_description_ends_before_a_capital():
+    line = write_signature(ToolSpec("f", "The weather, e.g. for Oslo. Updated hourly.", {}))
+    assert line == "f()  # The weather, e.g. for Oslo"
 
 
 def test_nine_tools_are_too_many():
@@ -291,6 +313,20 @@ def test_whole_words_in_a_row_are_a_copy(text):
 )
 def test_anything_else_is_none(text):
     assert not is_in(COPY, text)
+
+
+def test_combining_marks_stay_in_their_word():
+    copy = make_copy_grammar(["un cafe\u0301s noir"])
+    assert is_in(copy, "cafe\u0301s")
+    assert not any(is_in(copy, part) for part in ("cafe", "cafe\u0301", "s noir"))
+
+
+def test_scripts_without_spaces_are_copied_by_the_character():
+    assert is_in(make_copy_grammar(["東京の天気は"]), "東京")
+
+
+def test_what_utf8_cannot_hold_is_copied_as_it_is_shown():
+    assert is_in(make_copy_grammar(["a \ud800 b"]), "a ? b")
 
 
 def test_there_may_be_nothing_to_copy():

@@ -1,12 +1,13 @@
 """Calls that a local model is unsure of: what is said instead, what a yes leads to, and that none of it is trained."""
 
 import json
+from itertools import pairwise
 from math import exp
 
 import pytest
 from reciting_engine import RecitingEngine
 
-from ferrule import tool
+from ferrule import record, tool
 from ferrule.agent.pipeline import Pipeline
 from ferrule.conversation import Conversation, ToolCall, assistant, user
 from ferrule.dialects import get_dialect
@@ -19,6 +20,7 @@ from ferrule.formats import nanochat
 from ferrule.models.embedded import read_tokenizer
 from ferrule.models.local import LocalModel
 from ferrule.models.withholding import read_threshold
+from ferrule.session.renderer import event_to_json
 from ferrule.tokens.render import render
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
 from ferrule.training.embedded.rendering import render_conversation
@@ -75,6 +77,41 @@ def test_another_call_after_a_correction_is_withheld_too(folder) -> None:
     done = ask(load(folder, PARIS, OSLO, OSLO, SAID), "is it raining?", "no, Oslo", "yes")
     assert done.messages[3].text == 'I\'m not sure. Should I call get_weather(city="Oslo")?'
     assert done.messages[-2].result.text == "sunny in Oslo"
+
+
+@pytest.mark.parametrize(
+    "said", ["no", "NO! do not", "please don't", "that's wrong", "yesterday", "what?", "right, but not there", "stop"]
+)
+def test_only_a_yes_is_a_yes(folder, said: str) -> None:
+    done = ask(load(folder, PARIS, PARIS), "is it raining?", said)
+    assert (list_roles(done), done.messages[-1].text) == (["user", "assistant"] * 2, QUESTION)
+
+
+@pytest.mark.parametrize("said", ["yes", "Yes please!", "ok go", "sure, why not", "y", "that's it", "do it now"])
+def test_a_yes_may_be_put_in_many_words(folder, said: str) -> None:
+    assert list_roles(ask(load(folder, PARIS, PARIS, SAID), "is it raining?", said))[4] == "tool"
+
+
+def test_a_yes_permits_one_call(folder) -> None:
+    done = ask(load(folder, PARIS, PARIS, PARIS), "is it raining?", "yes")
+    assert (list_roles(done)[3:], done.messages[-1].text) == (["assistant", "tool", "assistant"], QUESTION)
+
+
+async def test_what_was_withheld_and_how_sure_the_model_was_is_told(folder, tmp_path) -> None:
+    for _ in ("recorded", "replayed"):
+        pipeline = Pipeline(record(tmp_path / "asked.jsonl", load(folder, PARIS))).using(get_weather)
+        async with pipeline.chat("is it raining?").stream() as run:
+            (finished,) = [event async for event in run if isinstance(event, MessageFinished)]
+        (call,) = finished.withheld
+        assert (call.name, call.decode()) == ("get_weather", {"city": "Paris"})
+        *_, (shown, _) = pairwise(event_to_json(finished))
+        assert shown == {
+            "event": "withheld_call",
+            "id": call.id,
+            "name": "get_weather",
+            "arguments": {"city": "Paris"},
+            "confidence": float(f"{finished.confidences[0]:.4g}"),
+        }
 
 
 def test_a_message_that_was_withheld_is_not_sampled_and_not_trained(folder) -> None:
@@ -150,7 +187,7 @@ async def test_nothing_of_a_withheld_call_is_streamed(folder) -> None:
     assert not any(isinstance(event, CallStarted) for event in events)
     said = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert said == finished.message.text == f"Hm. {QUESTION}"
-    assert (finished.stop, finished.confidences) == ("turn", ())
+    assert (finished.stop, [call.name for call in finished.withheld]) == ("turn", ["get_weather"])
 
 
 async def test_a_call_that_is_sure_enough_is_made(folder) -> None:

@@ -7,20 +7,24 @@ has to choose where it begins and ends (the idea of copying is Gu et al.'s, 2016
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 
 from ferrule.dialects.grammar import NOTHING, Grammar, GrammarChoice, GrammarSequence, LiteralText
 from ferrule.dialects.notations.pythonic import write_literal
 
-_PIECE = re.compile(r"[^\W_]+|\s+|.", re.DOTALL)
+_UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff"
+"""Thai, Lao, kana and Han: scripts without spaces, whose characters are pieces of their own."""
+_PIECE = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+|\s+|.", re.DOTALL)
 
 
 def make_copy_grammar(texts: Sequence[str]) -> Grammar | None:
     """Some of the words and signs of one of these texts, escaped as between double quotes; None if they have none.
 
-    A copy neither begins nor ends inside of a word, or with white space.
+    A copy neither begins nor ends inside of a word, or with white space. What no text in UTF-8 can hold is a `?`, as
+    the model was shown it.
     """
-    copies = [copy for text in texts for copy in _list_copies(text)]
+    copies = [copy for text in texts for copy in _list_copies(text.encode("utf-8", "replace").decode())]
     return GrammarChoice(tuple(copies)) if copies else None
 
 
@@ -28,7 +32,7 @@ def _list_copies(text: str) -> list[Grammar]:
     """The copies from each place of a text on. Each is a piece and those that follow, so all share their ends."""
     copies: list[Grammar] = []
     following: Grammar | None = None
-    for piece in reversed(_PIECE.findall(text)):
+    for piece in reversed(list(_split(text))):
         written = LiteralText(write_literal(piece)[1:-1])
         if not piece.isspace():
             more = NOTHING if following is None else GrammarChoice((NOTHING, following))
@@ -37,3 +41,19 @@ def _list_copies(text: str) -> list[Grammar]:
         elif following is not None:
             following = GrammarSequence((written, following))
     return copies
+
+
+def _split(text: str) -> Iterator[str]:
+    """Words, white space, and signs one by one. Combining marks belong to what they follow, and don't end a word."""
+    piece = ""
+    for found in _PIECE.findall(text):
+        is_mark = unicodedata.category(found[0]).startswith("M")
+        goes_on = piece and unicodedata.category(piece[-1]).startswith("M") and found[0].isalnum()
+        if piece and not piece.isspace() and (is_mark or (goes_on and not re.match(f"[{_UNSPACED}]", found))):
+            piece += found
+            continue
+        if piece:
+            yield piece
+        piece = found
+    if piece:
+        yield piece

@@ -6,6 +6,7 @@ of parameters and limits of values, is left out; a parameter that needs a nested
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,8 @@ from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
 
 _LONGEST_DESCRIPTION = 120
+_SENTENCE_END = re.compile(r"\.\s+(?=[^\W\d_a-z])")
+_PARAMETER_NAME = re.compile(r"[\w\-]+")
 _NAMES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 _DIGIT = CharacterSet("0123456789")
 _DIGITS = Repetition(_DIGIT)
@@ -96,6 +99,12 @@ def _list_parameters(spec: ToolSpec) -> list[tuple[str, Mapping[str, Any], bool]
     """The name and schema of each parameter, and whether it is required."""
     properties = spec.parameters.get("properties")
     required = set(spec.parameters.get("required", ()))
+    for name in properties if isinstance(properties, Mapping) else ():
+        if not _PARAMETER_NAME.fullmatch(name):
+            raise DialectError(
+                f"the tool {spec.name!r} can't be offered as a signature: the name of its parameter {name!r} has other "
+                "signs than letters, digits, - and _"
+            )
     return [
         (name, schema if isinstance(schema, Mapping) else {}, name in required)
         for name, schema in (properties.items() if isinstance(properties, Mapping) else ())
@@ -135,11 +144,13 @@ def _read_shape(spec: ToolSpec, name: str, schema: Any, *, is_item: bool = False
     types = known.types - {"null"}
     if not types or "string" in types:
         return _Shape()
-    if types == {"array"} and not is_item:
+    if types == {"array"} and not is_item and "prefixItems" not in schema:
         items = find_subschema(schema, None, spec.parameters)
         return replace(_read_shape(spec, name, items, is_item=True), is_list=True)
     if types & {"object", "array"}:
-        found = "a list of lists or of objects" if is_item else "an object"
+        found = "an object" if "object" in types else "a list of fixed places"
+        if is_item:
+            found = "a list of lists or of objects"
         raise DialectError(
             f"the tool {spec.name!r} can't be offered as a signature: its parameter {name!r} takes {found}; "
             "possible are text, numbers, true or false, choices of these, and lists of them"
@@ -148,5 +159,5 @@ def _read_shape(spec: ToolSpec, name: str, schema: Any, *, is_item: bool = False
 
 
 def _shorten(description: str) -> str:
-    first = description.strip().split("\n")[0].split(". ")[0].strip().removesuffix(".")
+    first = _SENTENCE_END.split(description.strip().split("\n")[0])[0].strip().removesuffix(".")
     return first if len(first) <= _LONGEST_DESCRIPTION else first[: _LONGEST_DESCRIPTION - 1] + "…"

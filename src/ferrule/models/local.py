@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ferrule._util.async_closing import AsyncClosing
 from ferrule.capabilities import Capabilities
-from ferrule.conversation import Conversation, Message, SampledTokens, StopReason, Text, ToolResult
+from ferrule.conversation import Conversation, File, Message, SampledTokens, StopReason, Text, ToolCall, ToolResult
 from ferrule.dialects.protocol import Dialect, Reader
 from ferrule.dialects.reader.message import MessageParts
 from ferrule.dialects.segments import Content, Control, Layout
@@ -127,8 +127,9 @@ class LocalModel(AsyncClosing):
         withheld = self._withhold(message, confidences, conversation)
         if withheld is not None:
             said_instead, question = withheld
+            calls = tuple(call for call in message.calls if isinstance(call, ToolCall))
             yield TextDelta(question)
-            yield MessageFinished(said_instead, usage, "turn", prompt.ids, prompt.images)
+            yield MessageFinished(said_instead, usage, "turn", prompt.ids, prompt.images, confidences, calls)
             return
         for event in held.events:
             yield event
@@ -246,9 +247,10 @@ class _HeldCalls:
 
 
 def _list_told(conversation: Conversation) -> list[str]:
-    """The texts that the model was given: requests and results."""
-    told = (message for message in conversation.messages if message.role != "assistant")
-    return [part.text for message in told for part in message.parts if isinstance(part, Text | ToolResult)]
+    """The texts that the model was given: requests, attached files and results."""
+    given = (message for message in conversation.messages if message.role != "assistant")
+    texts = (part.text for message in given for part in message.parts if isinstance(part, Text | File | ToolResult))
+    return [text for text in texts if text]
 
 
 def _make_sampling(settings: ModelSettings, messages: int) -> Sampling:

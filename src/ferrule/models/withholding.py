@@ -6,6 +6,7 @@ The threshold stands in `confidence.json` of the model's folder, which `ferrule 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,14 @@ from ferrule.errors import ConversationError, ModelError
 from ferrule.formats.nanochat import PARAMETER, TOOL, write_call
 
 CONFIDENCE_FILE = "confidence.json"
+
+_YES = re.compile(
+    r"\W*(?:y|yes|yea|yeah|yep|yup|sure|ok|okay|alright|fine|true|right|correct|exactly|definitely|certainly"
+    r"|absolutely|indeed|affirmative|confirm\w*|proceed|please|of course|by all means|why not|go (?:ahead|for it)"
+    r"|(?:just )?do (?:it|that|so)|make it so|call it|sounds good|i think so|you should|that would be"
+    r"|that'?s (?:it|right|correct|fine|the one))\b"
+)
+_NO = re.compile(r"\b(?:no|nope|nah|not|never|stop|cancel|wrong|wait|instead|\w+n['\u2019]?t)\b")
 
 
 def write_withheld_question(call: str) -> str:
@@ -24,13 +33,13 @@ def write_withheld_question(call: str) -> str:
 def withhold(message: Message, conversation: Conversation) -> tuple[Message, str] | None:
     """What stands for a message whose calls the model is unsure of, and the text that it has in place of them.
 
-    None if the user was just asked about these very calls, or if one of them can't be read.
+    None if the user was just asked about these very calls and said yes, or if one of them can't be read.
     """
     calls = [call for call in message.calls if isinstance(call, ToolCall)]
     if len(calls) < len(message.calls):
         return None
     question = write_withheld_question(" and ".join(map(_write_call, calls)))
-    if _find_last_answer(conversation).endswith(question):
+    if _is_permitted(conversation, question):
         return None
     first = next(place for place, part in enumerate(message.parts) if isinstance(part, ToolCall))
     said = message.parts[:first]
@@ -44,13 +53,14 @@ def _append_text(parts: Sequence[Part], text: str) -> tuple[Part, ...]:
     return (*parts[:-1], Text(last.text + text)) if isinstance(last, Text) else (*parts, Text(text))
 
 
-def _find_last_answer(conversation: Conversation) -> str:
-    """The text of the assistant's message that the user's last one answers."""
-    for place in range(len(conversation) - 1, 0, -1):
-        if conversation.messages[place].role == "user":
-            before = conversation.messages[place - 1]
-            return before.text if before.role == "assistant" else ""
-    return ""
+def _is_permitted(conversation: Conversation, question: str) -> bool:
+    """Whether the last message is the user's yes to this question; anything but a plain yes is none."""
+    *_, before, last = (None, None, *conversation.messages)
+    if before is None or last is None or (before.role, last.role) != ("assistant", "user"):
+        return False
+    said = last.text.lower()
+    is_yes = _YES.match(said) is not None and _NO.search(said.replace("why not", "")) is None
+    return is_yes and before.text.endswith(question)
 
 
 def _write_call(call: ToolCall | MalformedCall) -> str:

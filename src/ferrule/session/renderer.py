@@ -271,6 +271,8 @@ def event_to_json(event: Event) -> Iterator[dict[str, Any]]:
     elif isinstance(event, MessageFinished):
         confidences = event.confidences or (None,) * len(event.message.calls)
         yield from map(_call_json, event.message.calls, confidences)
+        for call, confidence in zip(event.withheld, event.confidences, strict=True):
+            yield {**_call_json(call, confidence), "event": "withheld_call"}
         yield {"event": "message", "stop": event.stop}
     elif isinstance(event, ToolStarted):
         if event.is_edited:
@@ -305,7 +307,7 @@ def arguments_to_json(call: ToolCall) -> Any:
 def _call_json(call: ToolCall | MalformedCall, confidence: float | None) -> dict[str, Any]:
     if isinstance(call, MalformedCall):
         return {"event": "malformed_call", "id": call.id, "kind": call.kind, "raw": call.raw}
-    known = {} if confidence is None else {"confidence": round(confidence, 4)}
+    known = {} if confidence is None else {"confidence": float(f"{confidence:.4g}")}
     return {"event": "call", "id": call.id, "name": call.name, "arguments": arguments_to_json(call), **known}
 
 

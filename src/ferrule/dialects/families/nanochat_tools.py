@@ -123,7 +123,8 @@ def _needs_no_offer(tools: Sequence[ToolSpec]) -> bool:
 
 
 def _is_calculator(spec: ToolSpec) -> bool:
-    return spec.name == EXPRESSIONS.tool
+    """Whether its calls are expressions; another tool of that name is offered and called by its signature."""
+    return spec.name == EXPRESSIONS.tool and list(spec.parameters.get("properties", ())) == [EXPRESSIONS.parameter]
 
 
 NANOCHAT_TOOLS = Family(

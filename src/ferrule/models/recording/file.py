@@ -7,13 +7,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ferrule.capabilities import Capabilities
-from ferrule.conversation import Conversation, ImageInput, iterate_images
+from ferrule.conversation import Conversation, ImageInput, ToolCall, iterate_images
 from ferrule.errors import ConversationError, SettingsError
 from ferrule.events import Event, MessageFinished, Usage
 from ferrule.formats.conversation_json import message_from_json, message_to_json
@@ -43,7 +43,7 @@ class Exchange:
     def replay(self, conversation: Conversation, facts: Facts) -> list[Event]:
         """The events of the answer. Raises `SettingsError` for a row that can't be read."""
         row = (
-            self.row | {name: facts.put_back(self.row.get(name)) for name in ("answer", "events")}
+            self.row | {name: facts.put_back(self.row.get(name)) for name in ("answer", "events", "withheld")}
             if facts
             else self.row
         )
@@ -53,7 +53,8 @@ class Exchange:
             usage = Usage(**row["usage"])
             images = tuple(_find_image(image, conversation) for image in row.get("prompt_images", ()))
             ids, confidences = tuple(row.get("prompt_ids", ())), tuple(row.get("confidences", ()))
-            finished = MessageFinished(answer, usage, row["stop"], ids, images, confidences)
+            withheld = tuple(ToolCall(**call) for call in row.get("withheld") or ())
+            finished = MessageFinished(answer, usage, row["stop"], ids, images, confidences, withheld)
         except (ConversationError, LookupError, TypeError, ValueError) as error:
             raise SettingsError(f"row {self.line} can't be replayed ({error!r}); record it again") from error
         return [*events, finished]
@@ -88,6 +89,8 @@ def make_row(model: str, request: Request, continued: Exchange | None, events: S
         row["prompt_ids"] = list(finished.prompt_ids)
     if finished.confidences:
         row["confidences"] = list(finished.confidences)
+    if finished.withheld:
+        row["withheld"] = facts.hide([asdict(call) for call in finished.withheld])
     if finished.prompt_images:
         row["prompt_images"] = [[one.image.hash, one.start, one.length] for one in finished.prompt_images]
     return row

@@ -7,6 +7,7 @@ are three each: requests to the calculator, to tools that training never saw, an
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -132,8 +133,14 @@ def score_tool_use(request: ToolRequest, answers: Sequence[ModelAnswer]) -> Scor
     reply = answers[-1].reply.lower() if answers else ""
     return Score(
         any(_is_same_list(made, accepted, schemas) for accepted in request.accepted),
-        is_complete and all(text.lower() in reply for text in request.says),
+        is_complete and all(_says(reply, text.lower()) for text in request.says),
     )
+
+
+def _says(reply: str, text: str) -> bool:
+    """Whether a reply contains a text that isn't a part of a longer word or number."""
+    before, after = (r"(?<![\w])" if text[0].isalnum() else ""), (r"(?![\w]|[.,]\d)" if text[-1].isalnum() else "")
+    return re.search(before + re.escape(text) + after, reply) is not None
 
 
 def _is_same_list(

@@ -180,7 +180,7 @@ def _make_withheld_table(withheld: Withheld) -> RichTable:
     """Withheld answers are neither right nor wrong here; the other tables say what they would have been."""
     from rich.table import Table as Shown
 
-    shown = Shown(title=f"withheld below a confidence of {withheld.threshold:.4f}")
+    shown = Shown(title=f"withheld below a confidence of {withheld.threshold:.3g}")
     shown.add_column("questions")
     for heading in ("right", "wrong", "withheld", "of wrong ones, withheld", "of right ones, withheld"):
         shown.add_column(heading, justify="right")
