@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import ClassVar
 
 import pytest
@@ -16,7 +17,8 @@ from ferrule.dialects.copying import make_copy_grammar
 from ferrule.dialects.grammar import ControlToken, GrammarSequence
 from ferrule.dialects.notations.expression_or_call import make_expression_grammar
 from ferrule.dialects.segments import Content, Control
-from ferrule.dialects.signatures import make_call_grammar, write_signature
+from ferrule.dialects.signatures import make_call_grammar, make_copied_literals, write_signature
+from ferrule.dialects.told_numbers import find_told_numbers
 from ferrule.engines.constraints import GrammarMatcher, VocabularyIndex
 from ferrule.errors import DialectError
 from ferrule.events import CallFinished
@@ -279,7 +281,7 @@ def test_every_message_of_the_training_data_is_in_the_grammar(tmp_path):
     (tmp_path / "tokenizer.json").write_text(json.dumps(make_byte_tokenizer_json(DIALECT.markers)))
     tokenizer = ByteTokenizer(tmp_path / "tokenizer.json")
     index, seen = VocabularyIndex(tokenizer), 0
-    for example in draw_examples(8, 60, mix=Mix(tools=1.0)):
+    for example in draw_examples(8, 100, mix=Mix(tools=1.0)):
         data = to_json(example)
         conversation, tools = load(data), read_offered_tools(data)
         trace = render(conversation, DIALECT, tokenizer, tools=tools)
@@ -341,7 +343,7 @@ def test_a_long_text_can_be_copied():
 def test_texts_of_calls_are_copies_or_defaults():
     unit = {"type": "string", "default": "km"}
     spec = spec_of({"city": {"type": "string"}, "unit": unit, "days": {"type": "integer"}})
-    grammar = make_call_grammar(spec, make_copy_grammar(["from Oslo to Rome"]))
+    grammar = make_call_grammar(spec, make_copied_literals(["from Oslo to Rome"]))
     for arguments in (
         'city="Oslo", days=9',
         'city="Oslo to Rome", unit="km", days=9',
@@ -350,6 +352,39 @@ def test_texts_of_calls_are_copies_or_defaults():
         assert is_in(grammar, f"f({arguments})")
     for arguments in ('city="Paris", days=9', 'city="km", days=9', 'city="", days=1'):
         assert not is_in(grammar, f"f({arguments})")
+
+
+def test_numbers_of_calls_are_copied():
+    spec = spec_of({"kilos": {"type": "number"}, "vintage": {"type": "integer"}})
+    grammar = make_call_grammar(
+        spec, make_copied_literals(["7.25 kg of the 1,934, a dozen, for three thousand twenty"])
+    )
+    for kilos, vintage in (("7.25", "1934"), ("3020", "12"), ("7", "-25"), ("7.0", "934"), ("2", "3000"), ("12", "0")):
+        assert is_in(grammar, f"f(kilos={kilos}, vintage={vintage})")
+    for kilos, vintage in (("1.25", "1934"), ("7.25", "1935"), ("7.25", "7.25"), ("7.2", "12")):
+        assert not is_in(grammar, f"f(kilos={kilos}, vintage={vintage})")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("89,000 miles", "89000"),
+        ("3.5k", "3500"),
+        ("2.5 million", "2500000"),
+        ("forty-two", "42"),
+        ("two hundred and five", "205"),
+        ("half a dozen", "6"),
+        ("one and a half", "1.5"),
+        ("the third one", "3"),
+        ("two point five", "2.5"),
+        ("minus 40%", "40"),
+        ("A17", "17"),
+        ("a hundred", "100"),
+        ("twelve thousand three hundred and one", "12301"),
+    ],
+)
+def test_numbers_are_found_as_people_write_them(text, number):
+    assert Decimal(number) in find_told_numbers(text)
 
 
 def test_texts_of_expressions_are_copies_or_characters():

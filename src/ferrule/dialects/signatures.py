@@ -7,10 +7,12 @@ of parameters and limits of values, is left out; a parameter that needs a nested
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
+from ferrule.dialects.copying import make_copy_grammar
 from ferrule.dialects.grammar import (
     NOTHING,
     CharacterSet,
@@ -22,6 +24,7 @@ from ferrule.dialects.grammar import (
 )
 from ferrule.dialects.notations.pythonic import write_literal
 from ferrule.dialects.reader.parameters import find_subschema, read_parameter_type
+from ferrule.dialects.told_numbers import make_number_grammar
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
 
@@ -67,17 +70,36 @@ def write_signature(spec: ToolSpec) -> str:
     return f"{spec.name}({', '.join(written)})" + (f"  # {about}" if about else "")
 
 
-def make_call_grammar(spec: ToolSpec, copy: Grammar | None = None) -> Grammar:
+def make_copied_literals(texts: Sequence[str]) -> Mapping[str, Grammar]:
+    """The literals of a call whose texts and numbers are copied from these texts, by the names of a signature.
+
+    Without anything to copy they are any.
+    """
+    copy = make_copy_grammar(texts)
+    if copy is None:
+        return _LITERALS
+    return {
+        **_LITERALS,
+        "str": GrammarSequence((LiteralText('"'), copy, LiteralText('"'))),
+        "int": make_number_grammar(texts, is_whole=True),
+        "float": make_number_grammar(texts, is_whole=False),
+    }
+
+
+def make_call_grammar(spec: ToolSpec, literals: Mapping[str, Grammar] = MappingProxyType(_LITERALS)) -> Grammar:
     """What a call that fits the signature can be: arguments by name in their order, those that may be left out or not.
 
-    Values have the types of the signature; numbers are in decimal. With a grammar of what may be copied, a text is such
-    a copy, or the default. Raises as `write_signature` does.
+    Values have the types of the signature, written as one of the `literals`; numbers are in decimal. A default may be
+    written too. Raises as `write_signature` does.
     """
     parameters = _list_parameters(spec)
     arguments = [
-        GrammarSequence((LiteralText(f"{name}="), _make_value_grammar(_read_shape(spec, name, schema), schema, copy)))
+        GrammarSequence((
+            LiteralText(f"{name}="),
+            _make_value_grammar(_read_shape(spec, name, schema), schema, literals),
+        ))
         for name, schema, _ in parameters
-    ]
+    ]  # fmt: skip
     following = [
         GrammarChoice((GrammarSequence((LiteralText(", "), argument)), *([] if is_required else [NOTHING])))
         for argument, (_, _, is_required) in zip(arguments, parameters, strict=True)
@@ -90,8 +112,8 @@ def make_call_grammar(spec: ToolSpec, copy: Grammar | None = None) -> Grammar:
     return GrammarSequence((LiteralText(f"{spec.name}("), written, LiteralText(")")))
 
 
-def _make_value_grammar(shape: _Shape, schema: Mapping[str, Any], copy: Grammar | None) -> Grammar:
-    value = shape.make_grammar(copy)
+def _make_value_grammar(shape: _Shape, schema: Mapping[str, Any], literals: Mapping[str, Grammar]) -> Grammar:
+    value = shape.make_grammar(literals)
     return GrammarChoice((value, LiteralText(write_literal(schema["default"])))) if "default" in schema else value
 
 
@@ -124,12 +146,10 @@ class _Shape:
         one = " | ".join(map(write_literal, self.choices)) if self.choices else self.type
         return f"list[{one}]" if self.is_list else one
 
-    def make_grammar(self, copy: Grammar | None) -> Grammar:
-        """What a call may write, with texts that are copied if there is something to copy."""
+    def make_grammar(self, literals: Mapping[str, Grammar]) -> Grammar:
+        """What a call may write."""
         choices = tuple(LiteralText(write_literal(choice)) for choice in self.choices)
-        one = GrammarChoice(choices) if choices else _LITERALS[self.type]
-        if copy is not None and not choices and self.type == "str":
-            one = GrammarSequence((LiteralText('"'), copy, LiteralText('"')))
+        one = GrammarChoice(choices) if choices else literals[self.type]
         if not self.is_list:
             return one
         more = Repetition(GrammarSequence((LiteralText(", "), one)))

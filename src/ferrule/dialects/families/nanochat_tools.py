@@ -34,7 +34,7 @@ from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING
 from ferrule.dialects.grammar import CharacterSet, ControlToken, Grammar, GrammarChoice, GrammarSequence, Repetition
 from ferrule.dialects.notations.expression_or_call import ExpressionOrCallSyntax, make_expression_grammar
 from ferrule.dialects.segments import Content, Control, Segment
-from ferrule.dialects.signatures import make_call_grammar, write_signature
+from ferrule.dialects.signatures import make_call_grammar, make_copied_literals, write_signature
 from ferrule.dialects.wording import WrappedResults
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
@@ -97,10 +97,13 @@ class NanochatTools(Nanochat):
         return (Control(TOOLS_START), Content(lines), Control(TOOLS_END)) if lines else ()
 
     def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = ()) -> Grammar | None:
-        """Text, and at its end perhaps a call that fits an offered signature, in which texts are copied."""
-        copy = make_copy_grammar(told)
+        """Text, and at its end perhaps a call that fits an offered signature, in which texts and numbers are copied."""
+        literals = make_copied_literals(told)
         calls = tuple(
-            make_expression_grammar(copy) if _is_calculator(spec) else make_call_grammar(spec, copy) for spec in tools
+            make_expression_grammar(make_copy_grammar(told))
+            if _is_calculator(spec)
+            else make_call_grammar(spec, literals)
+            for spec in tools
         )
         call = GrammarSequence((ControlToken(PYTHON_START), GrammarChoice(calls), ControlToken(PYTHON_END)))
         return GrammarSequence((_TEXT, GrammarChoice((ControlToken(ASSISTANT_END), call))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -61,7 +62,10 @@ class Batches:
         if self._file is not None:
             while True:
                 yield rng.choice(self._file)
-        for example in draw_examples(rng.getrandbits(62), sys.maxsize, mix=EARLY if single_turn else FULL):
+        mix = EARLY if single_turn else FULL
+        # Drawn short, not drawn and left out: what is left out are the conversations with many tools and turns.
+        mix = replace(mix, most_tool_characters=min(mix.most_tool_characters, self._recipe.longest))
+        for example in draw_examples(rng.getrandbits(62), sys.maxsize, mix=mix):
             trace = render_conversation(load(to_json(example)), self._tokenizer)
             if len(trace) <= self._recipe.longest:
                 yield trace
