@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
+from typing import Protocol, cast
 
 from ferrule.dialects.grammar import (
     CharacterSet,
@@ -62,6 +63,8 @@ class VocabularyIndex:
                 self.by_first_byte[text[0]].append(token)
 
 
+_END = -1
+"""Stands for a stop id among bytes."""
 _Leaf = LiteralText | CharacterSet | ControlToken
 
 
@@ -82,7 +85,7 @@ class _Place:
     def is_complete(self) -> bool:
         """Whether the leaf may end here."""
         if isinstance(self.leaf, LiteralText):
-            return self.read == self.leaf.text.encode()
+            return self.read == _encode(self.leaf.text)
         return isinstance(self.leaf, CharacterSet) and _is_character(self.read)
 
     @property
@@ -90,18 +93,24 @@ class _Place:
         """The only control token or byte that the leaf goes on with; None if there are several, or none."""
         if isinstance(self.leaf, ControlToken):
             return self.leaf.name
-        return self.leaf.text.encode()[len(self.read)] if isinstance(self.leaf, LiteralText) else None
+        return _encode(self.leaf.text)[len(self.read)] if isinstance(self.leaf, LiteralText) else None
 
     def read_byte(self, byte: bytes) -> _Place | None:
         """The place after one more byte of the leaf; None if it can't be one."""
         read = self.read + byte
         if isinstance(self.leaf, LiteralText):
-            fits = self.leaf.text.encode().startswith(read)
+            fits = _encode(self.leaf.text).startswith(read)
         elif isinstance(self.leaf, CharacterSet):
             fits = _fits(self.leaf, read)
         else:
             return None
         return _Place(self.leaf, self.rest, read) if fits else None
+
+
+@lru_cache(2**14)
+def _encode(text: str) -> bytes:
+    """The bytes of a text that a grammar has in many places, each of which is asked for them at every step."""
+    return text.encode()
 
 
 def _is_character(read: bytes) -> bool:
@@ -158,13 +167,16 @@ class GrammarMatcher:
     @property
     def is_forced(self) -> bool:
         """Whether only one id is legal."""
-        following = {one.only_next for one in self._list_entered() if not one.is_complete and one.leaf is not None}
-        if self._is_complete or len(following) != 1:
-            return self._is_complete and not following and len(self._stop_ids) == 1
+        following: set[str | int | None] = set()
+        for one in self._list_entered():
+            if not one.is_complete:  # what follows a complete one is entered too
+                following.add(_END if one.leaf is None else one.only_next)
+            if len(following) > 1 or None in following:
+                return False
         (only,) = following
-        return isinstance(only, str) or (
-            only is not None and sum(map(self.allows, self._vocabulary.by_first_byte[only])) == 1
-        )
+        if only == _END:
+            return len(self._stop_ids) == 1
+        return isinstance(only, str) or sum(map(self.allows, self._vocabulary.by_first_byte[cast(int, only)])) == 1
 
     @property
     def _is_complete(self) -> bool:
