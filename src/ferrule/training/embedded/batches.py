@@ -12,14 +12,18 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ferrule.dialects.families.nanochat import ASSISTANT_START, PYTHON_START
+from ferrule.dialects.families.nanochat_tools import TOOLS_START
 from ferrule.formats.nanochat import load, read_jsonl
 from ferrule.tokens.render import Trace
 from ferrule.tokens.tokenizer import Tokenizer
+from ferrule.training.embedded.checkpoint import get_control_id
 from ferrule.training.embedded.recipe import Recipe
 from ferrule.training.embedded.rendering import render_conversation
 from ferrule.training.synth import EARLY, FULL, draw_examples, to_json
 
 IGNORED = -100
+_CALL_START, _OFFER_START, _ANSWER_START = map(get_control_id, (PYTHON_START, TOOLS_START, ASSISTANT_START))
 _STRIDE = 16
 _CHUNK_BATCHES = 32
 _PART_TOKENS = 2_048
@@ -104,6 +108,17 @@ def _stack(traces: Iterable[Trace]) -> tuple[Tensor, Tensor]:
         trained = torch.tensor(trace.mask[1:], dtype=torch.bool)
         targets[row, : len(line) - 1][trained] = line[1:][trained]
     return ids, targets
+
+
+def weigh_choices(ids: Tensor, weight: float) -> Tensor:
+    """How much the target at each position (rows, length) counts: `weight` where tools are offered and the target is
+    the first token of an answer or belongs to the name of a called tool, otherwise 1."""
+    places = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+    never = torch.full_like(ids, -1)
+    called = torch.where(ids == _CALL_START, places, never).cummax(1).values
+    opened = torch.where(ids == ord("("), places, never).cummax(1).values
+    offered = (ids == _OFFER_START).any(1, keepdim=True)
+    return torch.where(offered & ((called > opened) | (ids == _ANSWER_START)), weight, 1.0)
 
 
 def split_batch(ids: Tensor, targets: Tensor, tokens: int = _PART_TOKENS) -> Iterator[tuple[Tensor, Tensor, float]]:

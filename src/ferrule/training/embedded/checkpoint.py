@@ -40,7 +40,7 @@ def export(network: Network, folder: Path) -> None:
     write_embedded_tokenizer(folder)
     _write_json(
         folder / "config.json",
-        {**network.shape.make_config(), "bos_token_id": 256, "eos_token_id": _get_id(ASSISTANT_END)},
+        {**network.shape.make_config(), "bos_token_id": 256, "eos_token_id": get_control_id(ASSISTANT_END)},
     )
     _write_json(folder / "tokenizer_config.json", _make_tokenizer_config(network.shape.max_position_embeddings))
     (folder / _CHAT_TEMPLATE).write_text(read_chat_template(), encoding="utf-8")
@@ -57,7 +57,8 @@ def read_chat_template() -> str:
     return (files("ferrule.training.embedded") / _CHAT_TEMPLATE).read_text("utf-8")
 
 
-def _get_id(name: str) -> int:
+def get_control_id(name: str) -> int:
+    """The id of a control token."""
     return 256 + CONTROL.index(name)
 
 

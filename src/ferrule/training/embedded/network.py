@@ -225,8 +225,15 @@ class Network(nn.Module):
         """Mean cross-entropy in nats over the targets (batch, length) that are not -100."""
         return self.compute_target_loss(self.compute_hidden(ids, self.get_mask(ids.shape[1])), targets)
 
-    def compute_target_loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """The same from the last hidden states; logits are computed for the positions with a target only."""
+    def compute_target_loss(self, hidden: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The same from the last hidden states; logits are computed for the positions with a target only.
+
+        With `weights` (batch, length) it is the weighted mean.
+        """
         wanted = (targets.flatten() != -100).nonzero().squeeze(1)
         logits = functional.linear(hidden.flatten(0, 1)[wanted], self.model.embed_tokens.weight)
-        return functional.cross_entropy(logits.float(), targets.flatten()[wanted])
+        if weights is None:
+            return functional.cross_entropy(logits.float(), targets.flatten()[wanted])
+        shares = weights.flatten()[wanted]
+        losses = functional.cross_entropy(logits.float(), targets.flatten()[wanted], reduction="none")
+        return (losses * shares).sum() / shares.sum()

@@ -46,6 +46,9 @@ class Recipe(BaseModel):
     """The first share of steps, which use only single turns."""
     longest: Annotated[int, Field(gt=0)] = 512
     """Conversations with more tokens are excluded from training."""
+    choice_weight: Annotated[float, Field(ge=1)] = 1.0
+    """How much more the choice among offered tools counts in the loss than what follows from it: whether an answer
+    begins with a call, and the name of the tool. These are few tokens of many."""
     checkpoint_every: Annotated[int, Field(gt=0)] = 250
     """Steps between checkpoints, from which an interrupted run continues."""
     precision: Literal["float32", "bfloat16"] = "float32"

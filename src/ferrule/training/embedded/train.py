@@ -23,7 +23,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ferrule.errors import ModelError, SettingsError
-from ferrule.training.embedded.batches import Batches, split_batch
+from ferrule.training.embedded.batches import Batches, split_batch, weigh_choices
 from ferrule.training.embedded.checkpoint import export, write_embedded_tokenizer
 from ferrule.training.embedded.growing import begin_from
 from ferrule.training.embedded.network import Network, Shape
@@ -216,7 +216,9 @@ class _Run:
 
     def _add_gradients(self, ids: Tensor, targets: Tensor, share: float) -> float:
         hidden = self._computed.compute_hidden(ids, self._computed.get_mask(ids.shape[1]))
-        loss = self._computed.compute_target_loss(hidden, targets) * share
+        weight = self._recipe.choice_weight
+        weights = weigh_choices(ids, weight) if weight > 1 else None
+        loss = self._computed.compute_target_loss(hidden, targets, weights) * share
         torch.autograd.backward(loss)
         return loss.item()
 
