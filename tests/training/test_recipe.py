@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -167,12 +168,38 @@ def test_the_parts_of_a_batch_give_the_gradients_of_the_whole() -> None:
     network.zero_grad()
     parts = list(batches.split_batch(ids, targets, tokens=100))
     # The first part, of three rows, has no targets, and is left out.
-    assert [len(some) for some, _, _ in parts] == [2, 2]
-    assert sum(share for _, _, share in parts) == pytest.approx(1)
-    for some_ids, some_targets, share in parts:
-        (network.compute_loss(some_ids, some_targets) * share).backward()
+    assert [len(part.ids) for part in parts] == [2, 2]
+    assert sum(part.share for part in parts) == pytest.approx(1)
+    for part in parts:
+        hidden = network.compute_hidden(part.ids, network.get_mask(48))
+        (network.compute_target_loss(hidden, part.targets, part.weights) * part.share).backward()
     for parameter, gradient in zip(network.parameters(), whole, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_blocks_of_queries_give_what_one_gives(monkeypatch) -> None:
+    torch.manual_seed(4)
+    network = Network(training.make_shape(tiny(layers=2)))
+    ids = torch.randint(0, 272, (2, 45))
+    in_blocks = network(ids)
+    monkeypatch.setattr("ferrule.training.embedded.network._QUERY_BLOCKS", 1)
+    torch.testing.assert_close(network(ids), in_blocks, rtol=1e-4, atol=1e-5)
+
+
+def test_the_choice_of_a_tool_counts_more(tmp_path) -> None:
+    tokenizer = write_embedded_tokenizer(tmp_path)
+
+    def encode(text: str) -> list[int]:
+        pieces = re.split(r"(<\|\w+\|>)", text)
+        return [one for piece in pieces for one in ([tokenizer.control[piece]] if "<|" in piece else piece.encode())]
+
+    called = "<|user_start|>go<|user_end|><|assistant_start|><|python_start|>add(a=(1))<|python_end|>Done."
+    with_offer, alone = encode("<|tools_start|>add(a: int)<|tools_end|>" + called), encode("<|bos|>" * 12 + called)
+    ids = torch.tensor([row + [0] * (120 - len(row)) for row in (with_offer, alone)])
+    weights = batches.weigh_choices(ids, 4.0)
+    targets = ids[0].roll(-1)[weights[0] > 1].tolist()
+    assert targets == encode("<|python_start|>add(")
+    assert weights[1].max() == 1
 
 
 def test_workers_draw_different_batches(tmp_path) -> None:

@@ -90,7 +90,7 @@ def _read_words(words: list[str]) -> Iterator[Decimal]:
             current += _VALUES[word]
         elif word in _SCALES and len(word) > 2:
             scale = _SCALES[word]
-            current = (current or 1) * scale
+            current = (current or Decimal(1)) * scale
             if scale > 100:
                 total, current = total + current, Decimal(0)
         elif word in ("and", "a", "an", "of") and (is_number or place == 0):

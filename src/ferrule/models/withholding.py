@@ -55,8 +55,10 @@ def _append_text(parts: Sequence[Part], text: str) -> tuple[Part, ...]:
 
 def _is_permitted(conversation: Conversation, question: str) -> bool:
     """Whether the last message is the user's yes to this question; anything but a plain yes is none."""
-    *_, before, last = (None, None, *conversation.messages)
-    if before is None or last is None or (before.role, last.role) != ("assistant", "user"):
+    if len(conversation) < 2:
+        return False
+    before, last = conversation.messages[-2:]
+    if (before.role, last.role) != ("assistant", "user"):
         return False
     said = last.text.lower()
     is_yes = _YES.match(said) is not None and _NO.search(said.replace("why not", "")) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -121,14 +121,25 @@ def weigh_choices(ids: Tensor, weight: float) -> Tensor:
     return torch.where(offered & ((called > opened) | (ids == _ANSWER_START)), weight, 1.0)
 
 
-def split_batch(ids: Tensor, targets: Tensor, tokens: int = _PART_TOKENS) -> Iterator[tuple[Tensor, Tensor, float]]:
-    """The rows (rows, length) of a batch in parts of about so many tokens, and each part's share of the targets.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of a batch: ids and targets (rows, length), what each target counts, and the part's share of all."""
+
+    ids: Tensor
+    targets: Tensor
+    weights: Tensor
+    share: float
+
+
+def split_batch(ids: Tensor, targets: Tensor, choice_weight: float = 1.0, tokens: int = _PART_TOKENS) -> Iterator[Part]:
+    """The rows (rows, length) of a batch in parts of about so many tokens.
 
     The losses of the parts by their shares add up to the loss of the batch.
     """
     # Never one row alone where there are several: for that the network would be compiled again.
     parts = max(1, min(round(ids.numel() / tokens), len(ids) // 2))
-    wanted = (targets != IGNORED).sum().item()
-    for some_ids, some_targets in zip(ids.tensor_split(parts), targets.tensor_split(parts), strict=True):
-        if found := (some_targets != IGNORED).sum().item():
-            yield some_ids, some_targets, found / wanted
+    weights = weigh_choices(ids, choice_weight) * (targets != IGNORED)
+    wanted = weights.sum().item()
+    for rows in torch.arange(len(ids)).tensor_split(parts):
+        if found := weights[rows].sum().item():
+            yield Part(ids[rows], targets[rows], weights[rows], found / wanted)

@@ -23,7 +23,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ferrule.errors import ModelError, SettingsError
-from ferrule.training.embedded.batches import Batches, split_batch, weigh_choices
+from ferrule.training.embedded.batches import Batches, Part, split_batch
 from ferrule.training.embedded.checkpoint import export, write_embedded_tokenizer
 from ferrule.training.embedded.growing import begin_from
 from ferrule.training.embedded.network import Network, Shape
@@ -204,7 +204,8 @@ class _Run:
                     self._save(done)
 
     def _step(self, step: int, ids: Tensor, targets: Tensor) -> float:
-        loss = sum(self._add_gradients(*part) for part in split_batch(ids.to(self._device), targets.to(self._device)))
+        parts = split_batch(ids.to(self._device), targets.to(self._device), self._recipe.choice_weight)
+        loss = sum(map(self._add_gradients, parts))
         self._take_gradients()
         if self._group is not None:
             _average_gradients(self._network, self._recipe.workers)
@@ -214,11 +215,9 @@ class _Run:
             self._computed.copy_weights(self._network)
         return loss
 
-    def _add_gradients(self, ids: Tensor, targets: Tensor, share: float) -> float:
-        hidden = self._computed.compute_hidden(ids, self._computed.get_mask(ids.shape[1]))
-        weight = self._recipe.choice_weight
-        weights = weigh_choices(ids, weight) if weight > 1 else None
-        loss = self._computed.compute_target_loss(hidden, targets, weights) * share
+    def _add_gradients(self, part: Part) -> float:
+        hidden = self._computed.compute_hidden(part.ids, self._computed.get_mask(part.ids.shape[1]))
+        loss = self._computed.compute_target_loss(hidden, part.targets, part.weights) * part.share
         torch.autograd.backward(loss)
         return loss.item()
 
