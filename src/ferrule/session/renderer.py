@@ -271,7 +271,7 @@ def event_to_json(event: Event) -> Iterator[dict[str, Any]]:
     elif isinstance(event, MessageFinished):
         confidences = event.confidences or (None,) * len(event.message.calls)
         yield from map(_call_json, event.message.calls, confidences)
-        for call, confidence in zip(event.withheld, event.confidences, strict=True):
+        for call, confidence in zip(event.withheld, event.confidences, strict=False):
             yield {**_call_json(call, confidence), "event": "withheld_call"}
         yield {"event": "message", "stop": event.stop}
     elif isinstance(event, ToolStarted):

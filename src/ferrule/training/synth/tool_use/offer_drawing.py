@@ -135,7 +135,8 @@ class OfferDrawer:
             return None
         named = frozenset[str]().union(*map(_find_verbs, offered))
         domain = pick(rng, offered).domain
-        others = [one for one in self._by_domain.get(domain, ()) if not _find_verbs(one) & named]
+        # One without such words would otherwise be its own sibling.
+        others = [one for one in self._by_domain.get(domain, ()) if one not in offered and not _find_verbs(one) & named]
         return draw_offered_tool(rng, pick(rng, others)) if others else None
 
     def _draw_template(self, rng: random.Random) -> ToolTemplate:
