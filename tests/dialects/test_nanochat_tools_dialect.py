@@ -18,7 +18,7 @@ from ferrule.dialects.grammar import ControlToken, GrammarSequence
 from ferrule.dialects.notations.expression_or_call import make_expression_grammar
 from ferrule.dialects.segments import Content, Control
 from ferrule.dialects.signatures import make_call_grammar, make_copied_literals, write_signature
-from ferrule.dialects.told_numbers import find_told_numbers
+from ferrule.dialects.told_numbers import find_told_numbers, make_number_grammar
 from ferrule.engines.constraints import GrammarMatcher, VocabularyIndex
 from ferrule.errors import DialectError
 from ferrule.events import CallFinished
@@ -381,10 +381,18 @@ def test_numbers_of_calls_are_copied():
         ("A17", "17"),
         ("a hundred", "100"),
         ("twelve thousand three hundred and one", "12301"),
+        ("9" * 5000, "9" * 5000),
     ],
+    ids=lambda value: value[:20],
 )
 def test_numbers_are_found_as_people_write_them(text, number):
     assert Decimal(number) in find_told_numbers(text)
+
+
+def test_a_long_number_is_copied_to_its_last_digit():
+    long = "1234567890" * 5 + ".25"
+    assert is_in(make_number_grammar([long], is_whole=False), long)
+    make_number_grammar(["9" * 5000], is_whole=True)  # more digits than Python reads as an int
 
 
 def test_texts_of_expressions_are_copies_or_characters():

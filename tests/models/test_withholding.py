@@ -19,11 +19,12 @@ from ferrule.events import CallStarted, MessageFinished, TextDelta
 from ferrule.formats import nanochat
 from ferrule.models.embedded import read_tokenizer
 from ferrule.models.local import LocalModel
-from ferrule.models.withholding import read_threshold
+from ferrule.models.withholding import _is_permitted, read_threshold
 from ferrule.session.renderer import event_to_json
 from ferrule.tokens.render import render
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
 from ferrule.training.embedded.rendering import render_conversation
+from ferrule.training.synth.tool_use import exchanges
 
 PARIS = '<|python_start|>get_weather(city="Paris")<|python_end|>'
 OSLO = '<|python_start|>get_weather(city="Oslo")<|python_end|>'
@@ -80,7 +81,19 @@ def test_another_call_after_a_correction_is_withheld_too(folder) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["no", "NO! do not", "please don't", "that's wrong", "yesterday", "what?", "right, but not there", "stop"]
+    "said",
+    [
+        "no",
+        "NO! do not",
+        "please don't",
+        "that's wrong",
+        "yesterday",
+        "what?",
+        "right, but not there",
+        "stop",
+        "please make it Oslo",
+        "ok, 3",
+    ],
 )
 def test_only_a_yes_is_a_yes(folder, said: str) -> None:
     done = ask(load(folder, PARIS, PARIS), "is it raining?", said)
@@ -90,6 +103,14 @@ def test_only_a_yes_is_a_yes(folder, said: str) -> None:
 @pytest.mark.parametrize("said", ["yes", "Yes please!", "ok go", "sure, why not", "y", "that's it", "do it now"])
 def test_a_yes_may_be_put_in_many_words(folder, said: str) -> None:
     assert list_roles(ask(load(folder, PARIS, PARIS, SAID), "is it raining?", said))[4] == "tool"
+
+
+def test_every_yes_that_the_model_is_trained_on_is_one() -> None:
+    def permits(said: str) -> bool:
+        return _is_permitted(Conversation((user("rain?"), assistant(QUESTION), user(said))), QUESTION)
+
+    assert [said for said in exchanges._YES if not permits(said)] == []
+    assert [said for said in exchanges._NO if permits(said)] == []
 
 
 def test_a_yes_permits_one_call(folder) -> None:

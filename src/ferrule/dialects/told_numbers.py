@@ -60,12 +60,13 @@ def make_number_grammar(texts: Iterable[str], *, is_whole: bool) -> Grammar:
 
 
 def _write(value: Decimal, is_whole: bool) -> Iterator[str]:
-    if value == value.to_integral_value():
-        yield str(int(value))
-        if not is_whole:
-            yield f"{int(value)}.0"
-    elif not is_whole:
-        yield format(value.normalize(), "f")
+    digits = format(value, "f")
+    if "." in digits:
+        digits = digits.rstrip("0").removesuffix(".")
+    if "." not in digits or not is_whole:
+        yield digits
+    if "." not in digits and not is_whole:
+        yield f"{digits}.0"
 
 
 def find_told_numbers(text: str) -> set[Decimal]:

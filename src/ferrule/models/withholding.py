@@ -16,13 +16,14 @@ from ferrule.formats.nanochat import PARAMETER, TOOL, write_call
 
 CONFIDENCE_FILE = "confidence.json"
 
-_YES = re.compile(
-    r"\W*(?:y|yes|yea|yeah|yep|yup|sure|ok|okay|alright|fine|true|right|correct|exactly|definitely|certainly"
-    r"|absolutely|indeed|affirmative|confirm\w*|proceed|please|of course|by all means|why not|go (?:ahead|for it)"
-    r"|(?:just )?do (?:it|that|so)|make it so|call it|sounds good|i think so|you should|that would be"
-    r"|that'?s (?:it|right|correct|fine|the one))\b"
+_YES = (
+    "y yes yea yeah yep yup sure ok okay alright fine true right correct exactly definitely certainly absolutely "
+    "indeed meant affirmative confirm confirmed proceed please go do call so should course means good great that's"
 )
-_NO = re.compile(r"\b(?:no|nope|nah|not|never|stop|cancel|wrong|wait|instead|\w+n['\u2019]?t)\b")
+_BESIDE_YES = (
+    "a ahead all and be by for i i'd is it just like make me now of one sounds thank thanks that the then thing think "
+    "this to what would you"
+)
 
 
 def write_withheld_question(call: str) -> str:
@@ -60,9 +61,11 @@ def _is_permitted(conversation: Conversation, question: str) -> bool:
     before, last = conversation.messages[-2:]
     if (before.role, last.role) != ("assistant", "user"):
         return False
-    said = last.text.lower()
-    is_yes = _YES.match(said) is not None and _NO.search(said.replace("why not", "")) is None
-    return is_yes and before.text.endswith(question)
+    said = last.text.lower().replace("\u2019", "'").replace("why not", "yes")
+    words = set(re.findall(r"[\w']+", said))
+    # A word beside these may be a correction, or a no.
+    agrees = bool(words & set(_YES.split())) and words <= {*_YES.split(), *_BESIDE_YES.split()}
+    return agrees and before.text.endswith(question)
 
 
 def _write_call(call: ToolCall | MalformedCall) -> str:
