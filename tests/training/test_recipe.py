@@ -202,6 +202,13 @@ def test_the_choice_of_a_tool_counts_more(tmp_path) -> None:
     assert weights[1].max() == 1
 
 
+@pytest.mark.parametrize("longest", [64, 400, 2000])
+def test_conversations_of_any_length_can_be_asked_for(longest: int, tmp_path) -> None:
+    tokenizer = write_embedded_tokenizer(tmp_path)
+    drawn = batches.Batches(tiny(longest=longest, batch_tokens=4096, short=0.0), tokenizer, 0).iterate_from(0)
+    assert max(ids.shape[1] for ids, _ in islice(drawn, 10)) <= longest + 16
+
+
 def test_workers_draw_different_batches(tmp_path) -> None:
     tokenizer = write_embedded_tokenizer(tmp_path)
     first, second = (next(batches.Batches(tiny(), tokenizer, worker).iterate_from(0))[0] for worker in (0, 1))

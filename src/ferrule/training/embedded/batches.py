@@ -67,8 +67,10 @@ class Batches:
             while True:
                 yield rng.choice(self._file)
         mix = EARLY if single_turn else FULL
-        # Drawn short, not drawn and left out: what is left out are the conversations with many tools and turns.
-        mix = replace(mix, most_tool_characters=min(mix.most_tool_characters, self._recipe.longest))
+        # Drawn short, not drawn and left out: what is left out are the conversations with many tools and turns. Below
+        # what EARLY has, some tools have no conversation that is short enough.
+        most = max(self._recipe.longest, EARLY.most_tool_characters)
+        mix = replace(mix, most_tool_characters=min(mix.most_tool_characters, most))
         for example in draw_examples(rng.getrandbits(62), sys.maxsize, mix=mix):
             trace = render_conversation(load(to_json(example)), self._tokenizer)
             if len(trace) <= self._recipe.longest:

@@ -45,7 +45,7 @@ class Recipe(BaseModel):
     short: Annotated[float, Field(ge=0, le=1)] = 0.10537
     """The first share of steps, which use only single turns."""
     longest: Annotated[int, Field(gt=0)] = 512
-    """Conversations with more tokens are excluded from training."""
+    """Conversations with more tokens are excluded from training; those with foreign tools are drawn to fit."""
     choice_weight: Annotated[float, Field(ge=1)] = 1.0
     """How much more the choice among offered tools counts in the loss than what follows from it: whether an answer
     begins with a call, and the name of the tool. These are few tokens of many."""
