@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from ferrule.dialects.copying import make_copy_grammar
 from ferrule.dialects.grammar import (
     NOTHING,
     CharacterSet,
@@ -24,7 +24,7 @@ from ferrule.dialects.grammar import (
 )
 from ferrule.dialects.notations.pythonic import write_literal
 from ferrule.dialects.reader.parameters import find_subschema, read_parameter_type
-from ferrule.dialects.told_numbers import make_number_grammar
+from ferrule.dialects.told_numbers import find_told_numbers, make_number_grammar
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
 
@@ -70,19 +70,19 @@ def write_signature(spec: ToolSpec) -> str:
     return f"{spec.name}({', '.join(written)})" + (f"  # {about}" if about else "")
 
 
-def make_copied_literals(texts: Sequence[str]) -> Mapping[str, Grammar]:
+def make_copied_literals(texts: Sequence[str], copy: Grammar | None) -> Mapping[str, Grammar]:
     """The literals of a call whose texts and numbers are copied from these texts, by the names of a signature.
 
-    Without anything to copy they are any.
+    `copy` is their `make_copy_grammar`; without anything to copy the literals are any.
     """
-    copy = make_copy_grammar(texts)
     if copy is None:
         return _LITERALS
+    numbers = set[Decimal]().union(*map(find_told_numbers, texts))
     return {
         **_LITERALS,
         "str": GrammarSequence((LiteralText('"'), copy, LiteralText('"'))),
-        "int": make_number_grammar(texts, is_whole=True),
-        "float": make_number_grammar(texts, is_whole=False),
+        "int": make_number_grammar(numbers, is_whole=True),
+        "float": make_number_grammar(numbers, is_whole=False),
     }
 
 

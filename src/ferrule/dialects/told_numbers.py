@@ -10,24 +10,13 @@ import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
+from ferrule.arithmetic.english_numbers import ORDINALS, TENS, UNITS
 from ferrule.dialects.grammar import Grammar, GrammarChoice, LiteralText
 
 _DIGITS = re.compile(r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
-_SCALED = re.compile(r"(\d+(?:\.\d+)?) ?(k|m|bn|dozen|hundred|thousand|million|billion|trillion)\b")
 _WORD = re.compile(r"[a-z]+")
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_ORDINALS = (
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
-    "sixteenth seventeenth eighteenth nineteenth twentieth"
-)
 _VALUES = {
-    **{word: Decimal(value) for value, word in enumerate(_UNITS.split())},
-    **{word: Decimal(10 * value) for value, word in enumerate(_TENS.split(), 2)},
-    **{word: Decimal(value) for value, word in enumerate(_ORDINALS.split(), 1)},
+    **{word: Decimal(value) for word, value in (UNITS | TENS | ORDINALS).items()},
     "half": Decimal("0.5"),
     "quarter": Decimal("0.25"),
 }
@@ -42,20 +31,20 @@ _SCALES = {
     "m": 10**6,
     "bn": 10**9,
 }
-_IMPLIED = (*range(13), 14, 15, 18, 20, 21, 24, 25, 28, 30, 31, 36, 40, 45, 48, 50, 52, 60, 72, 75, 80, 90, 100, 120)
-_IMPLIED_LONG = (150, 168, 180, 200, 240, 250, 300, 336, 360, 365, 400, 480, 500, 600, 720, 800, 900, 1000, 1440, 3600)
+_SCALED = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_SCALES)})\b")
+_IMPLIED = (
+    "0 1 2 3 4 5 6 7 8 9 10 11 12 14 15 18 20 21 24 25 28 30 31 36 40 45 48 50 52 60 72 75 80 90 100 120 150 168 180 "
+    "200 240 250 300 336 360 365 400 480 500 600 720 800 900 1000 1440 3600"
+)
 """Numbers that other words stand for: "both" is 2, "a week" 7 days or 168 hours."""
-
-
 _LONGEST = 12
 """Words that may say one number together."""
 
 
-def make_number_grammar(texts: Iterable[str], *, is_whole: bool) -> Grammar:
-    """One of the numbers of these texts, with either sign, or a short one that other words may stand for."""
-    found = {value for text in texts for value in find_told_numbers(text)}
-    found |= set(map(Decimal, (*_IMPLIED, *_IMPLIED_LONG)))
-    written = sorted({text for value in found for text in _write(value, is_whole)})
+def make_number_grammar(numbers: Iterable[Decimal], *, is_whole: bool) -> Grammar:
+    """One of these numbers, with either sign, or a short one that other words may stand for."""
+    offered = {*numbers, *map(Decimal, _IMPLIED.split())}
+    written = sorted({text for value in offered for text in _write(value, is_whole)})
     return GrammarChoice(tuple(LiteralText(f"{sign}{text}") for text in written for sign in ("", "-")))
 
 

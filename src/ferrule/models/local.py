@@ -126,8 +126,7 @@ class LocalModel(AsyncClosing):
         confidences = draft.spans.compute_confidences(draft.ids, draft.logprobs, self.tokenizer)
         withheld = self._withhold(message, confidences, conversation)
         if withheld is not None:
-            said_instead, question = withheld
-            calls = tuple(call for call in message.calls if isinstance(call, ToolCall))
+            said_instead, question, calls = withheld
             yield TextDelta(question)
             yield MessageFinished(said_instead, usage, "turn", prompt.ids, prompt.images, confidences, calls)
             return
@@ -152,7 +151,7 @@ class LocalModel(AsyncClosing):
 
     def _withhold(
         self, message: Message, confidences: Sequence[float], conversation: Conversation
-    ) -> tuple[Message, str] | None:
+    ) -> tuple[Message, str, tuple[ToolCall, ...]] | None:
         """What is said instead of calls below the threshold (see `withhold`), or None if they are made."""
         if self.withhold_below is None or not confidences or min(confidences) >= self.withhold_below:
             return None

@@ -31,12 +31,12 @@ def write_withheld_question(call: str) -> str:
     return f"I'm not sure. Should I call {call}?"
 
 
-def withhold(message: Message, conversation: Conversation) -> tuple[Message, str] | None:
-    """What stands for a message whose calls the model is unsure of, and the text that it has in place of them.
+def withhold(message: Message, conversation: Conversation) -> tuple[Message, str, tuple[ToolCall, ...]] | None:
+    """What stands for a message whose calls the model is unsure of, the text in place of them, and the calls.
 
     None if the user was just asked about these very calls and said yes, or if one of them can't be read.
     """
-    calls = [call for call in message.calls if isinstance(call, ToolCall)]
+    calls = tuple(call for call in message.calls if isinstance(call, ToolCall))
     if len(calls) < len(message.calls):
         return None
     question = write_withheld_question(" and ".join(map(_write_call, calls)))
@@ -46,7 +46,7 @@ def withhold(message: Message, conversation: Conversation) -> tuple[Message, str
     said = message.parts[:first]
     if said and isinstance(said[-1], Text) and not said[-1].text[-1:].isspace():
         question = f" {question}"
-    return Message("assistant", _append_text(said, question)).mark_untrained(), question
+    return Message("assistant", _append_text(said, question)).mark_untrained(), question, calls
 
 
 def _append_text(parts: Sequence[Part], text: str) -> tuple[Part, ...]:

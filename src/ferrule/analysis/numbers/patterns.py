@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ferrule.arithmetic import english_numbers
+
 MINUS = "-−–‑﹣－"
 SPACES = "\u00a0\u2009\u202f"
 """The spaces that stand within numbers; an ordinary space stands between two of them."""
@@ -21,11 +23,9 @@ PERCENTS = {
     "‰": 1e-3,
     **dict.fromkeys(("bps", "basis point", "basis points"), 1e-4),
 }
-_ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_TEENS = ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
-_DECADES = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-WORDS = {word: value for value, word in enumerate(_ONES + _TEENS, 1)}
-TENS = {word: 10 * value for value, word in enumerate(_DECADES, 2)}
+WORDS = {word: value for word, value in english_numbers.UNITS.items() if value}
+TENS = english_numbers.TENS
+_ONES = [word for word, value in WORDS.items() if value < 10]
 
 _DIGITS = rf"""
     [0-9]{{1,3}}(?:[.'’ʼ{SPACES}][0-9]{{3}}){{1,99}},[0-9]+            # 1.234,56

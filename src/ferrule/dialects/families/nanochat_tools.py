@@ -98,11 +98,11 @@ class NanochatTools(Nanochat):
 
     def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = ()) -> Grammar | None:
         """Text, and at its end perhaps a call that fits an offered signature, in which texts and numbers are copied."""
-        literals = make_copied_literals(told)
+        copy = make_copy_grammar(told)
+        # The calculator alone needs no numbers: an expression may have any.
+        literals = {} if _needs_no_offer(tools) else make_copied_literals(told, copy)
         calls = tuple(
-            make_expression_grammar(make_copy_grammar(told))
-            if _is_calculator(spec)
-            else make_call_grammar(spec, literals)
+            make_expression_grammar(copy) if _is_calculator(spec) else make_call_grammar(spec, literals)
             for spec in tools
         )
         call = GrammarSequence((ControlToken(PYTHON_START), GrammarChoice(calls), ControlToken(PYTHON_END)))

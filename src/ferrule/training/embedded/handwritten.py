@@ -139,7 +139,7 @@ def score_tool_use(request: ToolRequest, answers: Sequence[ModelAnswer]) -> Scor
 
 def _says(reply: str, text: str) -> bool:
     """Whether a reply contains a text that isn't a part of a longer word or number."""
-    before, after = (r"(?<![\w])" if text[0].isalnum() else ""), (r"(?![\w]|[.,]\d)" if text[-1].isalnum() else "")
+    before, after = (r"(?<!\w)" if text[0].isalnum() else ""), (r"(?!\w|[.,]\d)" if text[-1].isalnum() else "")
     return re.search(before + re.escape(text) + after, reply) is not None
 
 

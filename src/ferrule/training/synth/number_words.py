@@ -2,20 +2,14 @@
 
 import random
 
+from ferrule.arithmetic.english_numbers import ORDINALS, TENS, UNITS
 from ferrule.training.synth.numbers import Number, group_thousands
-from ferrule.training.synth.words import split_words
 
-_ONES = split_words(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-    " seventeen eighteen nineteen"
-)
-_TENS = split_words("zero ten twenty thirty forty fifty sixty seventy eighty ninety")
+_ONES = tuple(UNITS)
+_TENS = ("zero", "ten", *TENS)
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (1000, "thousand"))
 _DOZENS = {6: "half a dozen", 12: "a dozen", 24: "two dozen", 36: "three dozen"}
-_ORDINALS = split_words(
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth"
-    " sixteenth seventeenth eighteenth nineteenth twentieth"
-)
+_ORDINALS = tuple(ORDINALS)
 _LETTERS = {"thousand": "k", "million": "m", "billion": "bn"}
 
 NUMBER_WORDS = frozenset((*_ONES, *_TENS, *(name for _, name in _SCALES), "hundred", "dozen"))
