@@ -15,9 +15,8 @@ from itertools import groupby
 from ferrule import Conversation, ToolCall, ToolResult, assistant, calculator, model, user
 from ferrule.conversation import Text, tool_message
 from ferrule.dialects import get_dialect
-from ferrule.models.embedded import find_embedded_folder
+from ferrule.models.embedded import find_embedded_folder, read_tokenizer
 from ferrule.tokens.render import render
-from ferrule.tokens.tokenizer import ByteTokenizer
 
 WRITTEN = Conversation(
     (
@@ -31,7 +30,7 @@ WRITTEN = Conversation(
 
 def main() -> None:
     """Render a written conversation, and compare it with what the model in the package samples."""
-    tokenizer = ByteTokenizer(find_embedded_folder() / "tokenizer.json")
+    tokenizer = read_tokenizer(find_embedded_folder() / "tokenizer.json")
     trace = render(WRITTEN, get_dialect("nanochat"), tokenizer)
     for trained, pairs in groupby(zip(trace.mask, trace.ids, strict=True), key=lambda pair: pair[0]):
         text = b"".join(tokenizer.decode_token(token) for _, token in pairs).decode()

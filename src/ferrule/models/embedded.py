@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, get_args
 from ferrule.dialects import get_dialect
 from ferrule.dialects.families.nanochat_tools import find_frame
 from ferrule.dialects.protocol import Dialect
-from ferrule.errors import FerruleError, ModelError, SettingsError, choose_advice
+from ferrule.errors import ModelError, SettingsError, TokenizerError, choose_advice
 from ferrule.models.local import LocalModel
 from ferrule.models.withholding import read_threshold
 from ferrule.tokens.render import History, ImageTokens
 from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer
+from ferrule.tokens.word_tokenizer import WordTokenizer
 
 if TYPE_CHECKING:
     from ferrule.engines import EngineFactory, NumpyEngine
@@ -83,13 +85,13 @@ def _open_engine(folder: Path, tokenizer: Tokenizer) -> NumpyEngine:
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of a `tokenizer.json`: ferrule's own for bytes without merges, otherwise that of `tokenizers`."""
-    try:
-        return ByteTokenizer(path)
-    except FerruleError:
-        from ferrule.tokens.hugging_face import HuggingFaceTokenizer
+    """The tokenizer of a `tokenizer.json`: ferrule's own for bytes and for words, otherwise that of `tokenizers`."""
+    for own in (WordTokenizer, ByteTokenizer):
+        with suppress(TokenizerError):
+            return own(path)
+    from ferrule.tokens.hugging_face import HuggingFaceTokenizer
 
-        return HuggingFaceTokenizer(path)
+    return HuggingFaceTokenizer(path)
 
 
 def _choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:

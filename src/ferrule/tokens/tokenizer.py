@@ -59,7 +59,28 @@ def make_byte_alphabet() -> dict[str, int]:
     return alphabet
 
 
-class ByteTokenizer:
+class TokenTable:
+    """A vocabulary in memory: its control tokens by name, the bytes of the others by id."""
+
+    def __init__(self, file: bytes, control: Mapping[str, int], texts: Mapping[int, bytes]) -> None:
+        """`file` is the `tokenizer.json`, which determines the ids of texts."""
+        self.fingerprint = hashlib.sha256(file).hexdigest()[:16]
+        self.control = control
+        self._names = {token: name for name, token in control.items()}
+        self._texts = texts
+        self.vocabulary_size = 1 + max(*self._names, *texts)
+
+    def decode_token(self, token: int) -> bytes:
+        """The bytes of an ordinary token, the name of a control token. Raises `TokenizerError` for neither."""
+        found = self._texts.get(token)
+        if found is not None:
+            return found
+        if token in self._names:
+            return self._names[token].encode()
+        raise TokenizerError(f"token id {token} is not in this vocabulary")
+
+
+class ByteTokenizer(TokenTable):
     """One id per byte, read from a byte-level `tokenizer.json` without merges.
 
     It needs only this file; `tokenizers` gives the same ids (a test compares them).
@@ -67,16 +88,9 @@ class ByteTokenizer:
 
     def __init__(self, path: Path) -> None:
         """Read `path`. Raises `TokenizerError` if it is not a byte-level tokenizer without merges."""
-        try:
-            raw = path.read_bytes()
-            settings = json.loads(raw)
-        except (OSError, ValueError) as error:
-            raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
-        self.fingerprint = hashlib.sha256(raw).hexdigest()[:16]
-        self.control, ids_by_byte = _read_tables(settings, path)
-        self._names = {token: name for name, token in self.control.items()}
-        self._bytes = {token: bytes([byte]) for byte, token in enumerate(ids_by_byte)}
-        self.vocabulary_size = 1 + max(*self._names, *self._bytes)
+        raw, settings = read_tokenizer_json(path)
+        control, ids_by_byte = _read_tables(settings, path)
+        super().__init__(raw, control, {token: bytes([byte]) for byte, token in enumerate(ids_by_byte)})
         # If ids are the bytes themselves, encoding is a copy.
         self._identity = ids_by_byte == list(range(256))
         self._ids_by_byte = ids_by_byte
@@ -86,14 +100,14 @@ class ByteTokenizer:
         encoded = text.encode("utf-8", "replace")
         return list(encoded) if self._identity else [self._ids_by_byte[byte] for byte in encoded]
 
-    def decode_token(self, token: int) -> bytes:
-        """The byte of an ordinary token, the name of a control token. Raises `TokenizerError` for neither."""
-        found = self._bytes.get(token)
-        if found is not None:
-            return found
-        if token in self._names:
-            return self._names[token].encode()
-        raise TokenizerError(f"token id {token} is not in this vocabulary")
+
+def read_tokenizer_json(path: Path) -> tuple[bytes, Any]:
+    """A `tokenizer.json` as bytes and as data. Raises `TokenizerError` if it can't be read."""
+    try:
+        raw = path.read_bytes()
+        return raw, json.loads(raw)
+    except (OSError, ValueError) as error:
+        raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
 
 
 def _read_tables(settings: Any, path: Path) -> tuple[dict[str, int], list[int]]:
@@ -103,12 +117,13 @@ def _read_tables(settings: Any, path: Path) -> tuple[dict[str, int], list[int]]:
             raise TokenizerError(f"{path} has merges; the byte tokenizer reads vocabularies of single bytes")
         control = {entry["content"]: int(entry["id"]) for entry in settings["added_tokens"]}
         vocabulary = model["vocab"]
-        return control, [int(vocabulary[character]) for character in _list_characters()]
+        return control, [int(vocabulary[character]) for character in list_byte_characters()]
     except (KeyError, TypeError) as error:
         raise TokenizerError(f"{path} is not a byte-level tokenizer.json: {error!r} is missing or invalid") from error
 
 
-def _list_characters() -> list[str]:
+def list_byte_characters() -> list[str]:
+    """The characters of `make_byte_alphabet`, in the order of their bytes."""
     alphabet = make_byte_alphabet()
     return sorted(alphabet, key=alphabet.__getitem__)
 
@@ -144,7 +159,7 @@ def make_byte_tokenizer_json(control: Sequence[str]) -> dict[str, Any]:
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": False,
-            "vocab": {character: byte for byte, character in enumerate(_list_characters())},
+            "vocab": {character: byte for byte, character in enumerate(list_byte_characters())},
             "merges": [],
         },
     }

@@ -15,21 +15,27 @@ import torch
 
 from ferrule.dialects.families.nanochat import ASSISTANT_END, BOS, CONTROL_TOKENS
 from ferrule.dialects.families.nanochat_tools import TOOLS_END, TOOLS_START
-from ferrule.tokens.tokenizer import ByteTokenizer, make_byte_tokenizer_json
+from ferrule.tokens.word_tokenizer import WordTokenizer, make_word_tokenizer_json
 from ferrule.training.embedded.network import Network
 
 _CHAT_TEMPLATE = "chat_template.jinja"
+_MERGES = "merges.txt"
 _USED = (*CONTROL_TOKENS, TOOLS_START, TOOLS_END)
-# The vocabulary is 256 bytes and 16 control tokens, five of which are unused: a model trained further from these
-# weights can use them without a new embedding.
+# Sixteen, five of which are unused: a model trained further from these weights can use them without a new embedding.
 CONTROL = (*_USED, *(f"<|reserved_{n}|>" for n in range(16 - len(_USED))))
 
 
-def write_embedded_tokenizer(folder: Path) -> ByteTokenizer:
+def write_embedded_tokenizer(folder: Path) -> WordTokenizer:
     """Write a `tokenizer.json` into `folder`; returns the tokenizer read from it."""
     path = folder / "tokenizer.json"
-    _write_json(path, make_byte_tokenizer_json(CONTROL))
-    return ByteTokenizer(path)
+    _write_json(path, make_word_tokenizer_json(CONTROL, read_merges()))
+    return WordTokenizer(path)
+
+
+def read_merges() -> list[tuple[str, str]]:
+    """The pairs that the vocabulary merges, the most frequent of the training texts first."""
+    lines = (files("ferrule.training.embedded") / _MERGES).read_text("utf-8").splitlines()
+    return [(left, right) for left, right in map(str.split, lines)]
 
 
 def export(network: Network, folder: Path) -> None:

@@ -28,7 +28,7 @@ _QUERY_BLOCKS = 4
 class Shape:
     """The sizes of a network; the names are those of `config.json`."""
 
-    vocab_size: int = 272
+    vocab_size: int = 4096
     hidden_size: int = 128
     num_hidden_layers: int = 6
     num_attention_heads: int = 4

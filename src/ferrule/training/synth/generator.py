@@ -87,7 +87,7 @@ class Mix:
     several_turns: float = 0.16
     withheld: float = 0.0
     most_characters: int = 600
-    tools: float = 0.3
+    tools: float = 0.35
     most_tool_characters: int = 900
     tools_in_one_turn: bool = False
 
