@@ -59,6 +59,7 @@ def memorise(
     control = CONTROL_TOKENS if dialect_name == "nanochat" else HERMES_TOKENS
     tokenizer = write_tokenizer(folder / "tokenizer.json", control)
     shape = Shape(
+        vocab_size=tokenizer.vocabulary_size,
         hidden_size=64,
         num_hidden_layers=2,
         num_attention_heads=2,

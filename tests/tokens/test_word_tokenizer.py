@@ -49,6 +49,14 @@ def test_ids_are_what_the_library_gives(file, text):
     assert HuggingFaceTokenizer(file).fingerprint == ours.fingerprint
 
 
+def test_control_tokens_and_size_are_what_the_library_gives(file):
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed: pip install 'ferrule[local]'")
+    theirs, ours = tokenizers.Tokenizer.from_file(str(file)), WordTokenizer(file)
+    assert {name: theirs.token_to_id(name) for name in CONTROL} == ours.control == HuggingFaceTokenizer(file).control
+    assert theirs.encode("the<|python_start|>").ids == [*ours.encode_text("the"), ours.control["<|python_start|>"]]
+    assert theirs.get_vocab_size() == ours.vocabulary_size
+
+
 def test_a_word_has_the_same_ids_wherever_it_stands(file):
     ours = WordTokenizer(file)
     word = ours.encode_text("strthest")

@@ -14,7 +14,7 @@ from ferrule.errors import ModelError, SettingsError, TokenizerError, choose_adv
 from ferrule.models.local import LocalModel
 from ferrule.models.withholding import read_threshold
 from ferrule.tokens.render import History, ImageTokens
-from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer
+from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer, read_tokenizer_file
 from ferrule.tokens.word_tokenizer import WordTokenizer
 
 if TYPE_CHECKING:
@@ -86,12 +86,13 @@ def _open_engine(folder: Path, tokenizer: Tokenizer) -> NumpyEngine:
 
 def read_tokenizer(path: Path) -> Tokenizer:
     """The tokenizer of a `tokenizer.json`: ferrule's own for bytes and for words, otherwise that of `tokenizers`."""
-    for own in (WordTokenizer, ByteTokenizer):
+    file = read_tokenizer_file(path)
+    for own in (ByteTokenizer, WordTokenizer):
         with suppress(TokenizerError):
-            return own(path)
+            return own(file)
     from ferrule.tokens.hugging_face import HuggingFaceTokenizer
 
-    return HuggingFaceTokenizer(path)
+    return HuggingFaceTokenizer(file)
 
 
 def _choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:

@@ -6,14 +6,13 @@ that were added as not special, such as `<tool_call>` and `<think>` in many mode
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ferrule.errors import TokenizerError
-from ferrule.tokens.tokenizer import make_byte_alphabet
+from ferrule.tokens.tokenizer import TokenizerFile, make_byte_alphabet, read_tokenizer_file
 
 _SPACE = "▁"
 
@@ -21,17 +20,16 @@ _SPACE = "▁"
 class HuggingFaceTokenizer:
     """Text to ids and back like `transformers`, for text without added tokens."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | TokenizerFile) -> None:
         """Read a `tokenizer.json`, or the one in a folder. Raises `TokenizerError` if that fails."""
-        path = path / "tokenizer.json" if path.is_dir() else path
+        file = read_tokenizer_file(path / "tokenizer.json" if isinstance(path, Path) and path.is_dir() else path)
+        path, settings = file.path, file.settings
         try:
-            raw = path.read_bytes()
-            settings = json.loads(raw)
             added = settings.get("added_tokens") or ()
             self.control: dict[str, int] = {str(entry["content"]): int(entry["id"]) for entry in added}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
-        self.fingerprint = hashlib.sha256(raw).hexdigest()[:16]
+        self.fingerprint = file.fingerprint
         self._plain = _remove_added_tokens(settings, path)
         vocabulary = self._plain.get_vocab(with_added_tokens=False)
         self.vocabulary_size = 1 + max(*self.control.values(), *vocabulary.values(), -1, -1)

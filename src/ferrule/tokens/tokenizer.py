@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ferrule.errors import TokenizerError
 
@@ -59,12 +59,35 @@ def make_byte_alphabet() -> dict[str, int]:
     return alphabet
 
 
+class TokenizerFile(NamedTuple):
+    """A `tokenizer.json` as bytes and as data, for several readers of which one may fit."""
+
+    path: Path
+    raw: bytes
+    settings: Any
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the file, which determines a text's ids."""
+        return hashlib.sha256(self.raw).hexdigest()[:16]
+
+
+def read_tokenizer_file(path: Path | TokenizerFile) -> TokenizerFile:
+    """Read `path`, unless it is read already. Raises `TokenizerError` if it can't be read."""
+    if isinstance(path, TokenizerFile):
+        return path
+    try:
+        raw = path.read_bytes()
+        return TokenizerFile(path, raw, json.loads(raw))
+    except (OSError, ValueError) as error:
+        raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
+
+
 class TokenTable:
     """A vocabulary in memory: its control tokens by name, the bytes of the others by id."""
 
-    def __init__(self, file: bytes, control: Mapping[str, int], texts: Mapping[int, bytes]) -> None:
-        """`file` is the `tokenizer.json`, which determines the ids of texts."""
-        self.fingerprint = hashlib.sha256(file).hexdigest()[:16]
+    def __init__(self, fingerprint: str, control: Mapping[str, int], texts: Mapping[int, bytes]) -> None:
+        self.fingerprint = fingerprint
         self.control = control
         self._names = {token: name for name, token in control.items()}
         self._texts = texts
@@ -86,11 +109,11 @@ class ByteTokenizer(TokenTable):
     It needs only this file; `tokenizers` gives the same ids (a test compares them).
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | TokenizerFile) -> None:
         """Read `path`. Raises `TokenizerError` if it is not a byte-level tokenizer without merges."""
-        raw, settings = read_tokenizer_json(path)
-        control, ids_by_byte = _read_tables(settings, path)
-        super().__init__(raw, control, {token: bytes([byte]) for byte, token in enumerate(ids_by_byte)})
+        file = read_tokenizer_file(path)
+        control, ids_by_byte = _read_tables(file.settings, file.path)
+        super().__init__(file.fingerprint, control, {token: bytes([byte]) for byte, token in enumerate(ids_by_byte)})
         # If ids are the bytes themselves, encoding is a copy.
         self._identity = ids_by_byte == list(range(256))
         self._ids_by_byte = ids_by_byte
@@ -99,15 +122,6 @@ class ByteTokenizer(TokenTable):
         """The ids of the text's UTF-8 bytes. A lone surrogate, which UTF-8 can't encode, becomes `?`."""
         encoded = text.encode("utf-8", "replace")
         return list(encoded) if self._identity else [self._ids_by_byte[byte] for byte in encoded]
-
-
-def read_tokenizer_json(path: Path) -> tuple[bytes, Any]:
-    """A `tokenizer.json` as bytes and as data. Raises `TokenizerError` if it can't be read."""
-    try:
-        raw = path.read_bytes()
-        return raw, json.loads(raw)
-    except (OSError, ValueError) as error:
-        raise TokenizerError(f"{path} can't be read as a tokenizer: {error}") from error
 
 
 def _read_tables(settings: Any, path: Path) -> tuple[dict[str, int], list[int]]:

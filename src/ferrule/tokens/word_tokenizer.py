@@ -1,4 +1,4 @@
-"""Byte pairs merged within words: the tokenizer of the embedded model.
+"""Byte pairs merged within words: the tokenizer of what `ferrule train embedded` makes.
 
 A word has the same ids wherever it stands, after a space, a quote or an underscore, so that a model which copies it
 copies ids. Digits are single, as arithmetic needs them; only words that are hardly ever copied have their space with
@@ -16,11 +16,12 @@ from typing import Any
 
 from ferrule.errors import TokenizerError
 from ferrule.tokens.tokenizer import (
+    TokenizerFile,
     TokenTable,
     list_byte_characters,
     make_byte_alphabet,
     make_byte_tokenizer_json,
-    read_tokenizer_json,
+    read_tokenizer_file,
 )
 
 _WITH_SPACE = (
@@ -47,16 +48,19 @@ _KEPT_PIECES = 65_536
 class WordTokenizer(TokenTable):
     """Reads a `tokenizer.json` that `make_word_tokenizer_json` has made."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | TokenizerFile) -> None:
         """Read `path`. Raises `TokenizerError` if it is not such a tokenizer."""
-        raw, settings = read_tokenizer_json(path)
+        file = read_tokenizer_file(path)
+        path, settings = file.path, file.settings
         try:
             if settings["pre_tokenizer"] != _PRE_TOKENIZER or settings["model"]["type"] != "BPE":
                 raise TokenizerError(f"{path} divides texts in another way than the tokenizer of words")
             control = {entry["content"]: int(entry["id"]) for entry in settings["added_tokens"]}
             ids: dict[str, int] = settings["model"]["vocab"]
             alphabet = str.maketrans({sign: chr(byte) for sign, byte in make_byte_alphabet().items()})
-            texts = {token: text.translate(alphabet).encode("latin-1") for text, token in ids.items()}
+            texts = {
+                token: text.translate(alphabet).encode("latin-1") for text, token in ids.items() if text not in control
+            }
             self._ids_by_byte = [ids[sign] for sign in list_byte_characters()]
             self._merges = {
                 (ids[left], ids[right]): (rank, ids[left + right])
@@ -64,7 +68,7 @@ class WordTokenizer(TokenTable):
             }
         except (KeyError, TypeError, ValueError) as error:
             raise TokenizerError(f"{path} is not a tokenizer of words: {error!r} is missing or invalid") from error
-        super().__init__(raw, control, texts)
+        super().__init__(file.fingerprint, control, texts)
         self._split = re.compile(PATTERN).findall
         self._encode_piece = lru_cache(_KEPT_PIECES)(self._merge)
 
@@ -87,8 +91,9 @@ class WordTokenizer(TokenTable):
 def make_word_tokenizer_json(control: Sequence[str], merges: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """A `tokenizer.json`: ids 0 to 255 are bytes, then come the control tokens, then what each of `merges` makes."""
     settings = make_byte_tokenizer_json(control)
+    # With the control tokens, which no merge makes: else the library gives them ids from its end.
     vocabulary = settings["model"]["vocab"]
-    for left, right in merges:
-        vocabulary[left + right] = len(vocabulary) + len(control)
+    for piece in (*control, *(left + right for left, right in merges)):
+        vocabulary[piece] = len(vocabulary)
     settings["model"]["merges"] = [list(pair) for pair in merges]
     return {**settings, "pre_tokenizer": _PRE_TOKENIZER}

@@ -1,4 +1,4 @@
-"""Learns the merges of the embedded model's vocabulary from training conversations: what lies in `merges.txt`.
+"""Learns the merges of the vocabulary from training conversations: what lies in `merges.txt`.
 
     python -m ferrule.training.embedded.vocabulary > merges.txt
 
@@ -11,15 +11,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ferrule.formats.nanochat import load
-from ferrule.tokens.tokenizer import ByteTokenizer, Detokenizer, make_byte_tokenizer_json
 from ferrule.tokens.word_tokenizer import PATTERN
 from ferrule.training.embedded.checkpoint import CONTROL
 from ferrule.training.embedded.network import Shape
-from ferrule.training.embedded.rendering import render_conversation
+from ferrule.training.embedded.rendering import list_texts
 from ferrule.training.synth import draw_examples, to_json
 
 _CONVERSATIONS = 60_000
@@ -31,13 +28,8 @@ _LEAST_COUNT = 2
 
 def draw_texts(count: int, seed: int) -> Iterator[str]:
     """The texts between the control tokens of freshly drawn conversations."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "tokenizer.json"
-        path.write_text(json.dumps(make_byte_tokenizer_json(CONTROL)))
-        tokenizer = ByteTokenizer(path)
     for example in draw_examples(seed, count):
-        ids = render_conversation(load(to_json(example)), tokenizer).ids
-        yield from (text for text, is_control in Detokenizer(tokenizer).feed(ids) if not is_control)
+        yield from list_texts(load(to_json(example)))
 
 
 def count_pieces(texts: Iterable[str]) -> Counter[str]:
