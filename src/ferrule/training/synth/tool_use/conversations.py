@@ -44,6 +44,7 @@ class DrawPlainTurn(Protocol):
 
 _TRIES = 30
 _ONE_TURN_SHARE = 0.25
+_OFFER_SHARE = 0.75
 _LONGEST_CALCULATION = 160
 _WITHHELD_CALCULATION_SHARE = 0.5
 # A tool that could answer anything: no question is beyond it.
@@ -94,10 +95,9 @@ class ToolConversations:
 
         Raises ValueError if none is that short.
         """
-        for attempt in range(_TRIES):
-            most_tools = 8 if attempt < 3 else 2 if attempt < 10 else 1
-            offer = self._offers.draw_offer(rng, most_tools)
-            if offer.characters > most_characters * 0.75:
+        for _ in range(_TRIES):
+            offer = self._offers.draw_offer(rng, most_characters * _OFFER_SHARE)
+            if offer.characters > most_characters * _OFFER_SHARE:
                 continue
             scene = _Scene(rng, offer, offer.find_stems(), held_out)
             wanted = 1 if one_turn or rng.random() < _ONE_TURN_SHARE else 2 + int(rng.random() * 4)

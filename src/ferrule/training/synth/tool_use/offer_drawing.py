@@ -92,19 +92,23 @@ class OfferDrawer:
         """Any tool."""
         return draw_offered_tool(rng, self._draw_template(rng))
 
-    def draw_offer(self, rng: random.Random, most_tools: int) -> Offer:
-        """An offer of at most this many tools."""
+    def draw_offer(self, rng: random.Random, most_characters: float) -> Offer:
+        """An offer of one to eight tools, of at most this length unless its first tool alone is longer.
+
+        Most have several: with one, only whether to call is learned, not which.
+        """
         form = rng.random()
-        count = 1 if form < 0.25 else 2 + int(rng.random() * 2) if form < 0.65 else 4 + int(rng.random() * 5)
-        count = min(count, most_tools)
+        count = 1 if form < 0.12 else 2 + int(rng.random() * 3) if form < 0.7 else 5 + int(rng.random() * 4)
         with_calculator = count > 1 and rng.random() < _CALCULATOR_SHARE
         found = [self.draw_tool(rng)]
+        room = most_characters - Offer((found[0], None) if with_calculator else (found[0],)).characters
         for _ in range(count * _TRIES):
             if len(found) >= count - with_calculator:
                 break
             tool = draw_offered_tool(rng, self._draw_distractor(rng, found))
-            if all(_differ(tool, other) for other in found):
+            if tool.characters <= room and all(_differ(tool, other) for other in found):
                 found.append(tool)
+                room -= tool.characters
         tools: list[OfferedTool | None] = [*found, None] if with_calculator else [*found]
         rng.shuffle(tools)
         return Offer(tuple(tools))
