@@ -17,7 +17,7 @@ from ferrule.training.synth.words import split_words
 _INVENTED_SHARE = 0.42
 _SAME_DOMAIN_SHARE = 0.2
 _CALCULATOR_SHARE = 0.44
-_TRIES = 12
+_TRIES = 3
 # The groups of patterns that change nothing.
 _READING = frozenset(("get", "list", "find", "count", "check", "history", "price", "export", "compare", "random"))
 _SHORTEST_STEM, _STEM = 4, 5
