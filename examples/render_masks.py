@@ -7,7 +7,7 @@ The ids and the mask are those that the model sampled: what is trained on is wha
     trained:     <|python_start|>12 * 34<|python_end|>
     not trained: <|output_start|>408<|output_end|>
     trained:     12 × 34 is 408.<|assistant_end|>
-    the run itself: the same ids, the same mask, 26 log-probabilities
+    the run itself: the same ids, the same mask, 23 log-probabilities
 """
 
 from itertools import groupby
@@ -31,7 +31,7 @@ WRITTEN = Conversation(
 def main() -> None:
     """Render a written conversation, and compare it with what the model in the package samples."""
     tokenizer = read_tokenizer(find_embedded_folder() / "tokenizer.json")
-    trace = render(WRITTEN, get_dialect("nanochat"), tokenizer)
+    trace = render(WRITTEN, get_dialect("nanochat-tools"), tokenizer)
     for trained, pairs in groupby(zip(trace.mask, trace.ids, strict=True), key=lambda pair: pair[0]):
         text = b"".join(tokenizer.decode_token(token) for _, token in pairs).decode()
         print("trained:    " if trained else "not trained:", text)

@@ -242,7 +242,7 @@ async def test_a_model_that_can_count_is_asked_only_what_fits() -> None:
 
 
 async def test_the_embedded_model_goes_on_with_a_conversation_that_is_too_long_for_it() -> None:
-    long = Conversation((user("word " * 1000), assistant("Indeed.")))
+    long = Conversation((user("word " * 2000), assistant("Indeed.")))
     async with model("embedded") as pipeline:
         run = await pipeline.chat(long).chat("What is 12 * 34?").using(calculator).run()
     assert (run.stopped, run.text) == ("done", "12 × 34 is 408.")

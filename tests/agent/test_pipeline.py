@@ -14,7 +14,7 @@ from absent_path import NOWHERE
 from ferrule.agent.pipeline import Pipeline, model
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, MalformedCall, ToolCall, ToolResult, assistant, tool_message, user
-from ferrule.errors import ConversationError, ModelError, SettingsError
+from ferrule.errors import ConversationError, DialectError, ModelError, SettingsError
 from ferrule.events import Event, MessageFinished, ResultReady, RunFinished, TextDelta, ToolProgress
 from ferrule.execution import FileJournal, Policy, Rule
 from ferrule.models.scripted import ScriptedModel
@@ -227,15 +227,15 @@ async def test_a_missing_question_is_refused_before_the_model_is_asked(asked: Pi
 
 async def test_the_embedded_model_is_asked_only_as_it_was_trained() -> None:
     @tool
-    def other() -> str:
-        """Do something else."""
+    def pack(box: dict[str, int]) -> str:
+        """Pack a box."""
         return ""
 
     asked = model("embedded").chat("What is 2 + 2?")
-    with pytest.raises(ModelError, match=r"trained to call calculator; offer it with using\(calculator\)"):
+    with pytest.raises(ModelError, match=r"trained to call tools; offer it one with using\(…\)"):
         await asked.run()
-    with pytest.raises(ModelError, match=r"can only use calculator, not other; leave that out, or ask another model"):
-        await asked.using(calculator, other).run()
+    with pytest.raises(DialectError, match=r"'pack' can't be offered as a signature: its parameter 'box' takes an"):
+        await asked.using(calculator, pack).run()
     with pytest.raises(ModelError, match=r"its own notation, not in hermes; leave out mode=…"):
         await asked.using(calculator, mode="hermes").run()
 

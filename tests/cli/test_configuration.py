@@ -55,7 +55,8 @@ def test_paths_are_relative_to_the_file(config: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "Hi\n")
     assert (config.parent / "kept.db").is_file()
     assert "3 messages  Hi" in configured(config, text, "history").stdout
-    assert_refused(configured(config, text, "ask", "Hi", "-m", "embedded"), "can only use calculator, not shout")
+    asked = configured(config, text, "ask", "Hi", "-m", "embedded", "--no-tools")
+    assert_refused(asked, "was trained to call tools; leave out --no-tools")
 
 
 async def test_an_address_is_only_for_the_model_beside_it(config: Path) -> None:

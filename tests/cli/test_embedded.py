@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from terminals import SOURCE, assert_refused, ferrule
+
+EXAMPLES = SOURCE.parent / "examples"
 
 pytestmark = pytest.mark.skipif(
     not Path(SOURCE, "ferrule", "embedded", "model.safetensors").is_file(),
@@ -27,19 +30,30 @@ def test_a_chat_goes_on() -> None:
     assert results == ["408", "15"]
 
 
-def test_other_tools_are_refused_before_anything_is_written(tool_folder: Path) -> None:
-    done = ferrule("ask", "Shout hello.", "--tools", tool_folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "ferrule: embedded can only use calculator, not shout, picture, wait; leave those out, or choose another "
-        "--model\n"
+def test_a_tool_of_ones_own_is_called() -> None:
+    done = ferrule("ask", "What's the weather in Paris tomorrow?", "--tools", EXAMPLES / "weather_tool.py", "--json")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    assert json.dumps({"city": "Paris", "day": "tomorrow"}) in json.dumps(events)
+    assert "Light rain, 14 degrees." in done.stdout
+
+
+def test_a_tool_that_has_no_signature_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "pack_tool.py"
+    file.write_text(
+        "from typing import TypedDict\n\nfrom ferrule import tool\n\n\nclass Box(TypedDict):\n    width: int\n\n\n"
+        "@tool\ndef pack(box: Box) -> str:\n    'Pack a box.'\n    return 'packed'\n"
+    )
+    assert_refused(
+        ferrule("ask", "Pack a box.", "--tools", file),
+        "the tool 'pack' can't be offered as a signature: its parameter 'box' takes an object",
     )
 
 
 def test_what_the_model_never_learned_is_refused_before_anything_is_written() -> None:
     assert_refused(
         ferrule("ask", "What is 2 + 2?", "--no-tools"),
-        "embedded was trained to call calculator; leave out --no-tools, or choose another --model",
+        "embedded was trained to call tools; leave out --no-tools, or choose another --model",
     )
     assert_refused(
         ferrule("ask", "What is 2 + 2?", "--mode", "hermes"),
@@ -49,12 +63,11 @@ def test_what_the_model_never_learned_is_refused_before_anything_is_written() ->
 
 def test_render_needs_no_more_than_a_conversation(tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
-    drawn = ferrule("synth", "-", "--count", "12").stdout.splitlines()
-    # The tokenizer in the package has no tokens for an offer.
-    data.write_text("\n".join([line for line in drawn if '"tools"' not in line][:3]))
+    assert ferrule("synth", data, "--count", "12").returncode == 0
+    assert '"tools"' in data.read_text()
     done = ferrule("render", data)
     assert done.returncode == 0
-    assert "nanochat: 3 conversations" in done.stdout
+    assert "nanochat-tools: 12 conversations" in done.stdout
 
 
 def test_eval_measures_the_model_in_the_package() -> None:

@@ -155,7 +155,7 @@ def test_the_list_says_what_each_can_do_and_is_ready() -> None:
     table, _, legend = done.stdout.partition("\n\n")
     rows = {line.split()[0]: line.split(maxsplit=4)[1:] for line in table.splitlines()}
     assert rows["model"] == ["tools", "images", "schema", "key"]
-    assert rows["embedded"] == ["calculator", "no", "no", "not needed"]
+    assert rows["embedded"] == ["own", "no", "no", "not needed"]
     assert rows["local:FOLDER"] == ["varies", "varies", "no", "not needed"]
     assert rows["groq:MODEL"] == ["api", "yes", "yes", "set"]
     assert rows["deepseek:MODEL"] == ["api", "no", "no", "not set"]
@@ -183,7 +183,7 @@ def test_the_list_as_json() -> None:
     assert can == {"tools": "api", "images": True, "schema": True, "streams": True, "text_mode": True}
     assert listed["compatible:MODEL"]["address"] is None
     assert not listed["ollama:MODEL"]["needs_key"]
-    assert (listed["embedded"]["tools"], listed["embedded"]["text_mode"]) == ("calculator", False)
+    assert (listed["embedded"]["tools"], listed["embedded"]["text_mode"]) == ("own", False)
     assert listed["local:FOLDER"]["images"] is None
     assert json.loads(ferrule("models", "google", "--json", **KEYS).stdout) == google
 

@@ -27,7 +27,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize(
     ("template", "name"),
-    [(QWEN, "hermes"), (LLAMA, "llama3_json"), (MISTRAL, "mistral_v7"), (EMBEDDED, "nanochat")],
+    [(QWEN, "hermes"), (LLAMA, "llama3_json"), (MISTRAL, "mistral_v7"), (EMBEDDED, "nanochat-tools")],
     ids=["qwen", "llama", "mistral", "embedded"],
 )
 def test_templates(template, name):

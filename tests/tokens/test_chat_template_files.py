@@ -99,7 +99,7 @@ def test_what_is_missing_is_told(tmp_path):
 
 def test_ids_of_the_embedded_models_folder(nanochat_bytes):
     dialect = load_dialect(Path(ferrule.__file__).parent / "embedded")
-    assert dialect.notation.name == "nanochat"
+    assert dialect.notation.name == "nanochat-tools"
     conversation = Conversation((user("Hi <|user_end|>"), assistant("Hello")))
     trace = render(conversation, dialect, nanochat_bytes)
     end = nanochat_bytes.control["<|assistant_end|>"]

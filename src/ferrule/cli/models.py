@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 _VARIES = "varies"
 _LEGEND = """\
-tools: how they are offered; --mode NOTATION offers them in the text, to local
-models and those of every provider. images: read from -a. schema: held to that
-of --schema; the prompt states it elsewhere. All write answers as a stream."""
+tools: how they are offered, own: as the model was trained; --mode NOTATION
+offers them in the text, to local models and those of every provider. images:
+read from -a. schema: held to that of --schema; the prompt states it elsewhere.
+All write answers as a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class ModelRow:
     name: str
     what: str
     tools: str | None
-    """`api`, `text`, the names of the only tools, or `none`."""
+    """`api`, `text`, `own` for a notation that no other model is offered, or `none`."""
     images: bool | None
     schema: bool | None
     streams: bool | None = True
@@ -38,7 +39,12 @@ class ModelRow:
 
 _IN_PROCESS = (
     ModelRow(
-        "embedded", "the model in the package, which uses the calculator", "calculator", False, False, text_mode=False
+        "embedded",
+        "the model in the package, which uses the calculator and up to seven tools of yours",
+        "own",
+        False,
+        False,
+        text_mode=False,
     ),
     ModelRow("local:FOLDER", "a checkpoint in Hugging Face's layout", None, None, False),
     ModelRow("echo", "repeats what it is asked", "none", False, False, text_mode=False),

@@ -27,7 +27,7 @@ def find_embedded_folder() -> Path:
 
 
 def load_embedded_model(*, engine: EngineFactory | None = None) -> LocalModel:
-    """The model in the package: it knows one tool, the calculator. Nothing is downloaded."""
+    """The model in the package, which uses the calculator and any other tools. Nothing is downloaded."""
     model = load_local_model(find_embedded_folder(), name="embedded", engine=engine)
     model.tools_optional = False
     return model
