@@ -1,5 +1,4 @@
-"""Nanochat's frame with any tools: the model in this package, second edition.
-
+"""Nanochat's frame with any tools: the model in this package.
 
     <|bos|><|tools_start|>calculator
     get_weather(city: str, days: int = 1)  # Weather forecast for a city.<|tools_end|><|user_start|>Is it raining in
