@@ -1,4 +1,4 @@
-"""nanochat, and the model in this package: nine control tokens, one tool, and results in the turn that called it.
+"""nanochat: nine control tokens, one tool, and results in the turn that called it.
 
 
     <|bos|><|user_start|>What is 12 * 34?<|user_end|><|assistant_start|><|python_start|>12 * 34<|python_end|>
