@@ -114,6 +114,8 @@ def test_a_hidden_program_never_comes_out_as_reading(wrappers: list[str], progra
         inner = text
         if "'{}'" in wrapper:
             inner = text.replace("'", "'\\''")
+        elif "`{}`" in wrapper:  # within backticks, others would end them
+            inner = text.replace("\\", "\\\\").replace("`", "\\`")
         text = wrapper.format(inner)
     line = parse_command_line(text, "/workspace")
     assert not line.only_reads, line
