@@ -191,6 +191,7 @@ TOKENS = st.sampled_from(
 
 
 @given(tokens=st.lists(TOKENS, min_size=1, max_size=14))
+@example(tokens=[">&", '"', "<<'a'\n", '$"'])
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_shell_starts_a_program_that_was_not_found(scratch: Scratch, tokens: list[str]) -> None:
     check(scratch, "".join(tokens))

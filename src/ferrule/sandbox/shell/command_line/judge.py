@@ -47,6 +47,7 @@ MAX_PARTS = 2000
 _MAX_TEXTS = 8
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/zero"})
 _HARMLESS_INPUTS = frozenset({"/dev/null", "/dev/stdin"})  # /dev/zero has no end, and `sort` would keep all of it
+_ALIKE_EXPANDED_TWICE = re.compile(r"[\w./+,:=@%-]+")
 _PROTECTED_NAMES = ProtectedNames.of((*PROTECTED, *OTHER_REPOSITORIES))
 
 
@@ -413,6 +414,9 @@ class _Judge:
                 raise UnreadableError("a redirection opens a connection")
             if operator in (">&", "<&") and text is not None and re.fullmatch(r"\d+-?|-", text):
                 continue
+            if operator == ">&" and (text is None or not _ALIKE_EXPANDED_TWICE.fullmatch(text)):
+                # bash expands this target a second time, whatever quotes it stood in: `>&'$(a)'` runs a.
+                raise UnreadableError("bash expands the target of >& twice, and this one isn't certain then")
             if operator == "<":
                 if text in _HARMLESS_INPUTS:
                     continue
