@@ -1,4 +1,4 @@
-"""The `Tokenizer` protocol, the byte tokenizer that the embedded model uses, and streaming decoding of ids.
+"""The `Tokenizer` protocol, a tokenizer of single bytes, and streaming decoding of ids.
 
 Text and control tokens are separate: `encode_text` never returns a control token, whatever the text looks like, and a
 control token is only ever reached by its own name. This keeps content from becoming control.

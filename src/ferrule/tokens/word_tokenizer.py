@@ -1,4 +1,4 @@
-"""Byte pairs merged within words: the tokenizer of what `ferrule train embedded` makes.
+"""Byte pairs merged within words: the tokenizer of the embedded model.
 
 A word has the same ids wherever it stands, after a space, a quote or an underscore, so that a model which copies it
 copies ids. Digits are single, as arithmetic needs them; only words that are hardly ever copied have their space with

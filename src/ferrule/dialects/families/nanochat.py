@@ -1,6 +1,5 @@
 """nanochat: nine control tokens, one tool, and results in the turn that called it.
 
-
     <|bos|><|user_start|>What is 12 * 34?<|user_end|><|assistant_start|><|python_start|>12 * 34<|python_end|>
     <|output_start|>408<|output_end|>12 × 34 is 408.<|assistant_end|>
 

@@ -95,9 +95,10 @@ class ToolConversations:
 
         Raises ValueError if none is that short.
         """
+        longest_offer = most_characters * _OFFER_SHARE
         for _ in range(_TRIES):
-            offer = self._offers.draw_offer(rng, most_characters * _OFFER_SHARE)
-            if offer.characters > most_characters * _OFFER_SHARE:
+            offer = self._offers.draw_offer(rng, longest_offer)
+            if offer.characters > longest_offer:
                 continue
             scene = _Scene(rng, offer, offer.find_stems(), held_out)
             wanted = 1 if one_turn or rng.random() < _ONE_TURN_SHARE else 2 + int(rng.random() * 4)
