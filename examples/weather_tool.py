@@ -20,7 +20,12 @@ FORECASTS = {
 
 @tool(read_only=True)
 def get_weather(city: str, day: Literal["today", "tomorrow"] = "today") -> str:
-    """Weather forecast for a city."""
+    """Weather forecast for a city.
+
+    Args:
+        city: Its name in English.
+        day: Which day.
+    """
     if city not in FORECASTS:
         raise ToolFailed(f"no forecast for {city}")
     return FORECASTS[city][day]

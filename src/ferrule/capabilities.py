@@ -61,6 +61,7 @@ class Loss:
         "extra",
         "end",
         "turns",
+        "tool",
     ]
     detail: str
 

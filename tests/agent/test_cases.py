@@ -35,7 +35,8 @@ async def test_a_right_answer_has_all_texts_and_calls_in_order() -> None:
     assert await check(case, call("cat"), "Yes, a cat.") == ""
     assert await check(case, call("cat"), "Yes.") == "lacks 'cat': 'Yes.'"
     assert await check(case, "Yes, a cat.") == "lacks a successful call of look (there are: none)"
-    assert await check(case, call("nothing"), "Yes, a cat.") == "lacks a successful call of look (there are: none)"
+    failed = "lacks a successful call of look (there are: none): error: there is nothing"
+    assert await check(case, call("nothing"), "Yes, a cat.") == failed
     twice = Case(question="?", calls=("look", "look"))
     assert await check(twice, call("a"), call("b", "d"), "Done.") == ""
     assert await check(twice, call("a"), "Done.") == "lacks a successful call of look (there are: look)"
@@ -85,8 +86,16 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
     [
         ("", "there are no cases; write one a line"),
         ("{", "cases.jsonl:1: "),
-        ('{"question": "a"}\n\n{"question": "a"}', "cases.jsonl:3: the question 'a' was asked before"),
-        ('{"question": "a", "contain": "b"}', "cases.jsonl:1: contain: "),
+        (
+            '{"question": "a", "calls": ["f"]}\n\n{"question": "a", "calls": ["f"]}',
+            "cases.jsonl:3: the question 'a' was asked before",
+        ),
+        ('{"question": "a", "contain": "b"}', "cases.jsonl:1: contain: .*; there are question, contains, calls"),
+        ('{"question": "a", "contains": 408}', "contains: should be a text, or a list of texts, not 408"),
+        (
+            '{"question": "a"}',
+            'cases.jsonl:1: nothing is checked; say what a right answer has, by "contains" or "calls"',
+        ),
         ('{"question": ""}', "cases.jsonl:1: question: "),
     ],
 )

@@ -297,7 +297,7 @@ async def test_where_the_last_turn_takes_most_of_the_context_all_others_are_drop
         context_length = 100
 
         def count_tokens(self, conversation: Conversation, _tools: object = ()) -> int:
-            return 80 if len(conversation.messages) <= 2 else 90
+            return 80 if len(conversation.messages) <= 2 else 85
 
     run = await model(Counting("context", "I beg", "Now.")).chat(conversation(4)).run()
     assert (run.stopped, run.text) == ("done", "Now.")

@@ -163,13 +163,22 @@ def test_a_signature_of_a_function_with_everything():
 )
 def test_nested_objects_are_refused_by_name(schema, says):
     with pytest.raises(DialectError, match=f"the tool 'f' can't be offered.*{says}"):
-        DIALECT.layout(Conversation((user("Hi"),)), [spec_of({"a": schema})])
+        DIALECT.layout(Conversation((user("Hi"),)), [spec_of({"a": schema}, ["a"])])
+
+
+def test_an_optional_parameter_that_needs_an_object_is_left_out_and_told():
+    spec = spec_of({"a": {"type": "string"}, "extra": {"type": "object"}, "$x": {"type": "string"}}, ["a"])
+    assert write_signature(spec) == "f(a: str)"
+    assert is_in(make_call_grammar(spec), 'f(a="x")')
+    layout = DIALECT.layout(Conversation((user("Hi"),)), [spec])
+    expected = "f is offered without extra, $x: a signature has no place for what they take"
+    assert [(loss.kind, loss.detail) for loss in layout.losses] == [("tool", expected)]
 
 
 @pytest.mark.parametrize("name", ["$filter", "first name", "a.b", "x=y", ""])
 def test_a_parameter_whose_name_no_call_can_have_is_refused(name):
     with pytest.raises(DialectError, match=r"the name of its parameter .* has other signs"):
-        DIALECT.offer([spec_of({name: {"type": "string"}})])
+        DIALECT.offer([spec_of({name: {"type": "string"}}, [name])])
 
 
 def test_another_tool_named_calculator_is_offered_and_called_as_itself():
@@ -183,8 +192,8 @@ def test_another_tool_named_calculator_is_offered_and_called_as_itself():
 
 
 def test_a_sentence_of_a_description_ends_before_a_capital():
-    line = write_signature(ToolSpec("f", "The weather, e.g. for Oslo. Updated hourly.", {}))
-    assert line == "f()  # The weather, e.g. for Oslo"
+    for first in ("The weather, e.g. for Oslo", "A city, e.g. Paris or Rome, in the atlas", "The results of A vs. B"):
+        assert write_signature(ToolSpec("f", f"{first}. Updated hourly.", {})) == f"f()  # {first}"
 
 
 def test_nine_tools_are_too_many():
@@ -272,7 +281,10 @@ def test_an_expression_is_one_and_no_call(expression):
     assert is_in(make_expression_grammar(), expression)
 
 
-@pytest.mark.parametrize("call", ["get_weather()", 'get_weather( city="Oslo")', "f(a=1)", "f( )", "1 = 1", ""])
+@pytest.mark.parametrize(
+    "call",
+    ["get_weather()", 'get_weather( city="Oslo")', "f(a=1)", "f( )", "1 = 1", "", "find(città", "len()", "x + 1"],
+)
 def test_a_call_by_name_is_no_expression(call):
     assert not is_in(make_expression_grammar(), call)
 

@@ -13,13 +13,14 @@ from ferrule.conversation import Conversation, ToolCall, assistant, user
 from ferrule.dialects import get_dialect
 from ferrule.dialects.families.nanochat import CONTROL_TOKENS
 from ferrule.dialects.families.nanochat_tools import TOOLS_END, TOOLS_START
+from ferrule.dialects.grammar import ControlToken, GrammarSequence, LiteralText
 from ferrule.dialects.segments import SampledIds
 from ferrule.errors import ModelError
 from ferrule.events import CallStarted, MessageFinished, TextDelta
 from ferrule.formats import nanochat
 from ferrule.models.embedded import read_tokenizer
 from ferrule.models.local import LocalModel
-from ferrule.models.withholding import _is_permitted, read_threshold
+from ferrule.models.withholding import find_agreed_call, read_threshold
 from ferrule.session.renderer import event_to_json
 from ferrule.tokens.render import render
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
@@ -107,10 +108,23 @@ def test_a_yes_may_be_put_in_many_words(folder, said: str) -> None:
 
 def test_every_yes_that_the_model_is_trained_on_is_one() -> None:
     def permits(said: str) -> bool:
-        return _is_permitted(Conversation((user("rain?"), assistant(QUESTION), user(said))), QUESTION)
+        asked = Conversation((user("rain?"), assistant(QUESTION), user(said)))
+        return find_agreed_call(asked) == 'get_weather(city="Paris")'
 
     assert [said for said in exchanges._YES if not permits(said)] == []
     assert [said for said in exchanges._NO if permits(said)] == []
+
+
+@pytest.mark.parametrize("call", ['get_weather(city="Paris")', 'is_it("?")', "12 * 3"])
+def test_after_a_yes_the_grammar_has_that_call_alone(folder, call: str) -> None:
+    model = load(folder, withhold_below=0.5)
+    model.constrains = True
+    asked = Conversation((user("rain?"), assistant(f"Hm. I'm not sure. Should I call {call}?"), user("yes")))
+    expected = GrammarSequence((ControlToken("<|python_start|>"), LiteralText(call), ControlToken("<|python_end|>")))
+    assert model._make_constraint(asked, [get_weather.spec]) == expected
+    for said in ("no", "yes, in Oslo"):
+        other = Conversation((*asked.messages[:2], user(said)))
+        assert model._make_constraint(other, [get_weather.spec]) != expected
 
 
 def test_a_yes_permits_one_call(folder) -> None:

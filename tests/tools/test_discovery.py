@@ -165,8 +165,13 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path):
         ToolRegistry.discover(str(tmp_path / "gone"))
 
 
-def test_an_empty_folder_offers_nothing(tmp_path):
-    assert ToolRegistry.discover(tmp_path).names == ()
+def test_a_folder_without_tool_files_offers_nothing_and_says_so(tmp_path, write):
+    reason = f"{tmp_path}: no file in this folder has a name that ends with _tool.py"
+    found = ToolRegistry.discover(tmp_path)
+    assert (found.names, list(map(str, found.problems))) == ((), [reason])
+    write("paint.py", "@tool\ndef paint(room: str): ...")
+    (problem,) = ToolRegistry.discover(tmp_path).problems
+    assert str(problem) == f"{reason}; there is paint.py, which can be given by itself"
 
 
 def test_an_edited_file_is_read_anew_and_nothing_is_left_in_the_folder(tmp_path, write):

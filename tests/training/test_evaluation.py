@@ -35,6 +35,7 @@ from ferrule.training.embedded.scoring import (
     Question,
     Score,
     draw_held_out_questions,
+    draw_long_results,
     find_numbers,
     list_refusals,
     make_questions,
@@ -208,6 +209,28 @@ def test_failures_are_told_with_what_was_called_and_said() -> None:
         "",
     ]
     assert [one.score.is_right for one in asked] == [False, True]
+
+
+def test_long_results_must_be_copied_to_the_letter_and_grouped_rightly() -> None:
+    drawn = list(draw_long_results(20, seed=1))
+    assert {question.kind for question in drawn} == {"24 digits", "5 to 12 digits"}
+    products = {}
+    for question in drawn:
+        left, _, right = question.prompts[0].split()
+        products[question.id] = (f"{left} * {right}", int(left) * int(right))
+    assert {len(str(product)) for name, (_, product) in products.items() if name.startswith("long")} == {24}
+
+    def answer(write) -> list[bool]:
+        script: list[str | ToolCall] = []
+        for question in drawn:
+            expression, product = products[question.id]
+            script += [call(expression), f"{expression} is {write(product)}."]
+        return [one.score.is_right for one in ask(ScriptedModel(*script), drawn)]
+
+    assert all(answer(str))
+    assert all(answer(lambda product: f"{product:,}"))
+    assert not any(answer(lambda product: f"{product // 100}{product % 100 ^ 1:02}"))  # one digit is another
+    assert not any(answer(lambda product: f"{product // 100:,},{product % 100:02}"))  # a group of two digits
 
 
 def test_an_error_ends_all_that_is_under_way() -> None:

@@ -209,6 +209,25 @@ def test_conversations_of_any_length_can_be_asked_for(longest: int, tmp_path) ->
     assert max(ids.shape[1] for ids, _ in islice(drawn, 10)) <= longest + 16
 
 
+def test_conversations_are_as_long_as_they_may_be(tmp_path) -> None:
+    """Once their limit was counted in characters where the recipe's is tokens: training saw no offer of eight tools."""
+    tokenizer = write_embedded_tokenizer(tmp_path)
+    recipe = Recipe(tools=1.0, short=0.0)
+    drawn = islice(batches.Batches(recipe, tokenizer, 0).iterate_from(0), 32)
+    rows = [row for ids, _ in drawn for row in ids]
+    offered = [tokenizer.decode(row.tolist()).split("<|tools_end|>")[0].count("\n") + 1 for row in rows]
+    assert max(offered) == 8
+    assert max(int((row != 0).sum()) for row in rows) > 0.9 * recipe.longest
+
+
+@pytest.mark.parametrize("line", [{"messages": [{"role": "user", "content": "Hi"}]}, None], ids=["no answer", "empty"])
+def test_a_file_that_trains_nothing_is_refused(tmp_path, line) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("" if line is None else json.dumps(line) + "\n")
+    with pytest.raises(SettingsError, match="has nothing to train"):
+        training.train(tiny(data=data), tmp_path / "run", lambda progress: None)
+
+
 def test_workers_draw_different_batches(tmp_path) -> None:
     tokenizer = write_embedded_tokenizer(tmp_path)
     first, second = (next(batches.Batches(tiny(), tokenizer, worker).iterate_from(0))[0] for worker in (0, 1))
@@ -374,11 +393,13 @@ def test_ctrl_c_leaves_a_checkpoint_and_nothing_half_written(endless) -> None:
 
 
 @pytest.mark.slow
-def test_two_workers_make_one_model(tmp_path) -> None:
+def test_two_workers_make_one_model(tmp_path, monkeypatch) -> None:
     from ferrule.models.embedded import load_local_model
 
     reports: list[training.Progress] = []
-    folder = training.train(tiny(steps=6, workers=2), tmp_path, reports.append)
+    monkeypatch.chdir(tmp_path)
+    run = Path("the first run?")  # relative, and no path of a URL
+    folder = training.train(tiny(steps=6, workers=2), run, reports.append)
     assert [report.step for report in reports] == [6]
     assert load_local_model(folder).name == f"local:{folder}"
-    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.pt", "model", "recipe.json", "tokenizer.json"}
+    assert {path.name for path in run.iterdir()} == {"checkpoint.pt", "model", "recipe.json", "tokenizer.json"}

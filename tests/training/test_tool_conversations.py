@@ -1,6 +1,8 @@
 """Conversations with foreign tools: seeded, their calls valid, their texts copied, their replies from the results."""
 
+import datetime
 import itertools
+import json
 import keyword
 import random
 import re
@@ -8,8 +10,10 @@ import re
 import jsonschema
 import pytest
 
+from ferrule import Policy, model, tool
 from ferrule.conversation import ToolCall
 from ferrule.formats.nanochat import dump, get_offered_tools, load, read_offered_tools
+from ferrule.models.scripted import ScriptedModel
 from ferrule.training.synth import EARLY, Example, Mix, draw_examples, to_json
 from ferrule.training.synth.generator import load_shipped_grammar
 from ferrule.training.synth.replies import show_list
@@ -36,11 +40,11 @@ def test_a_seed_draws_the_same_conversations(examples: list[Example]) -> None:
     assert list(draw_examples(6, 60, mix=TOOLS)) != examples[:60]
 
 
-def test_the_mix_is_two_thirds_of_tools_by_length() -> None:
+def test_the_mix_is_three_quarters_of_tools_by_length() -> None:
     drawn = list(draw_examples(3, 1500))
     with_tools = [example for example in drawn if example.tools is not None]
     share = sum(example.characters for example in with_tools) / sum(example.characters for example in drawn)
-    assert 0.55 < share < 0.75
+    assert 0.6 < share < 0.85
     assert all(example.characters <= Mix().most_tool_characters for example in with_tools)
     one_turn = sum(len(example.turns) == 1 for example in with_tools) / len(with_tools)
     assert 0.15 < one_turn < 0.4
@@ -165,6 +169,16 @@ def test_early_conversations_have_one_turn() -> None:
         ("{}", "Nothing was found."),
         ("", "Nothing was found."),
         ("error: no such place: Paris", "That didn't work: no such place: Paris."),
+        (
+            "error: denied: this call needs approval, and nobody can be asked (the profile ask asks before f)",
+            "That didn't work: denied: this call needs approval, and nobody can be asked.",
+        ),
+        (
+            'error: Wrong arguments:\n- at: got the string "x"; expected a time\n- b: got nothing; expected a text',
+            'That didn\'t work: at: got the string "x"; expected a time.',
+        ),
+        ('ok\n[the user changed the arguments before the call was run; a: "1" → "2"]', "The result is ok."),
+        ("[]\n[the user allowed this call and says: go on]", "Nothing was found."),
         ("First line\n" + "x" * 300, "First line … (the result goes on)"),
         ("One sentence. " + "Another one. " * 30, "One sentence. … (the result goes on)"),
         (str(["item"] * 60).replace("'", '"'), "item … (the result goes on)"),
@@ -172,6 +186,27 @@ def test_early_conversations_have_one_turn() -> None:
 )
 def test_a_result_decides_its_reply(result: str, reply: str) -> None:
     assert write_tool_reply(result) == reply
+
+
+def test_the_errors_of_ferrule_itself_are_in_the_training_data(examples: list[Example]) -> None:
+    @tool
+    def set_alarm(at: datetime.time) -> str:
+        """Sets an alarm."""
+        raise ValueError(f"no {at}")
+
+    def fail(at: str, policy: Policy | None = None) -> str:
+        asked = ToolCall("call_1", "set_alarm", json.dumps({"at": at}))
+        run = model(ScriptedModel(asked, "Done.")).using(set_alarm, policy=policy).chat("Wake me.").run_sync()
+        return next(message.result.text for message in run.conversation.messages if message.role == "tool")
+
+    drawn = [step.output for example in examples for turn in example.turns for step in turn.steps]
+    for text, begins in (
+        (fail("07:30:00", Policy(profile="ask")), "error: denied: this call needs approval, and nobody can be asked ("),
+        (fail("x"), "error: Wrong arguments:\n- "),
+        (fail("07:30:00"), "error: ValueError: "),
+    ):
+        assert text.startswith(begins)
+        assert any(output.startswith(begins) for output in drawn)
 
 
 def test_several_results_are_told_apart_by_their_labels() -> None:

@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from ferrule._util.invalid_fields import describe_invalid_fields
 from ferrule.conversation import ToolCall
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 200
 
 
+def _check_texts(value: Any) -> Any:
+    texts = value if isinstance(value, list | tuple) else (value,)
+    if not all(isinstance(text, str) for text in texts):
+        raise PydanticCustomError("texts", "should be a text, or a list of texts")
+    return value
+
+
 class Case(BaseModel):
     """A question, and what a right answer to it has."""
 
@@ -35,7 +43,7 @@ class Case(BaseModel):
 
     question: Annotated[str, Field(min_length=1)]
     """What is asked, in a conversation of its own; it also identifies the case."""
-    contains: str | tuple[str, ...] = ()
+    contains: Annotated[str | tuple[str, ...], BeforeValidator(_check_texts)] = ()
     """Texts that the answer contains."""
     calls: tuple[str, ...] = ()
     """Tools that are called without an error, in this order; others may be called in between."""
@@ -104,7 +112,11 @@ def read_cases(path: str | Path) -> list[Case]:
         try:
             case = Case.model_validate_json(line)
         except ValidationError as error:
-            raise SettingsError(f"{path}:{number}: {describe_invalid_fields(error)}") from error
+            raise SettingsError(f"{path}:{number}: {_describe(error)}") from error
+        if not case.contains and not case.calls:
+            raise SettingsError(
+                f'{path}:{number}: nothing is checked; say what a right answer has, by "contains" or "calls"'
+            )
         if any(case.question == other.question for other in cases):
             raise SettingsError(
                 f"{path}:{number}: the question {case.question!r} was asked before; word it differently"
@@ -113,6 +125,12 @@ def read_cases(path: str | Path) -> list[Case]:
     if not cases:
         raise SettingsError(f'{path}: there are no cases; write one a line: {{"question": "…", "contains": "…"}}')
     return cases
+
+
+def _describe(error: ValidationError) -> str:
+    unknown = [str(one["loc"][-1]) for one in error.errors() if one["type"] == "extra_forbidden"]
+    known = f"; there are {', '.join(Case.model_fields)}" if unknown else ""
+    return f"{describe_invalid_fields(error)}{known}"
 
 
 def read_report(path: str | Path) -> CaseReport:
@@ -157,7 +175,8 @@ def _find_problem(case: Case, run: Run[Any]) -> str:
     left = iter(made)
     missing = next((name for name in case.calls if name not in left), None)
     if missing is not None:
-        return f"lacks a successful call of {missing} (there are: {', '.join(made) or 'none'})"
+        failed = _find_error(run, missing)
+        return f"lacks a successful call of {missing} (there are: {', '.join(made) or 'none'}){failed}"
     wanted = (case.contains,) if isinstance(case.contains, str) else case.contains
     absent = next((text for text in wanted if text not in run.text), None)
     if absent is None:
@@ -171,3 +190,11 @@ def _list_successful_calls(run: Run[Any]) -> list[str]:
     results: Mapping[str, bool] = {m.result.call_id: m.result.is_error for m in messages if m.role == "tool"}
     calls = (call for message in messages for call in message.calls if isinstance(call, ToolCall))
     return [call.name for call in calls if results.get(call.id) is False]
+
+
+def _find_error(run: Run[Any], name: str) -> str:
+    """What the first failed call of a tool was answered, after a colon; empty if none failed."""
+    results = (m.result for m in run.conversation.messages if m.role == "tool")
+    text = next((result.text for result in results if result.name == name and result.is_error), "")
+    shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    return f": {shown}" if shown else ""

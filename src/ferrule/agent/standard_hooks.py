@@ -155,13 +155,14 @@ class ShortenContext(Hooks):
     """
 
     async def before_request(self, state: RunState) -> None:
-        """Shorten what doesn't fit. Tokens are counted only if there are more characters than the limit."""
+        """Shorten what leaves less than an eighth of the context. Tokens are counted only of long texts."""
         if len(state.run.conversation.messages) <= 2:
             return
         meter = _find_meter(state.model)
-        if meter is None or not _may_overflow(state, meter.context_length):
+        if meter is None or not _may_overflow(state, meter.context_length * 7 // 8):
             return
-        if meter.count_tokens(state.conversation, state.request.offered) >= meter.context_length:
+        # What the model is to write needs room too.
+        if meter.count_tokens(state.conversation, state.request.offered) >= meter.context_length * 7 // 8:
             await self._shorten(state, state.conversation)
 
     async def after_message(self, state: RunState) -> None:
@@ -214,11 +215,11 @@ def _find_meter(model: Any) -> ContextMeter | None:
     return model if hasattr(model, "count_tokens") else None
 
 
-def _may_overflow(state: RunState, context_length: int) -> bool:
+def _may_overflow(state: RunState, limit: int) -> bool:
     size = 0
     for message in state.conversation.messages:
         size += len(message.result.text if message.role == "tool" else message.text)
-        if size >= context_length:
+        if size >= limit:
             return True
     return False
 

@@ -99,7 +99,8 @@ def collect_tools(paths: Iterable[Path], plugins: bool = False) -> ToolRegistry:
 
     # What a file prints when it is imported must not get into a command's output, which may be JSON.
     with redirect_stdout(sys.stderr):
-        registry = ToolRegistry([calculator, *map(load_path_or_builtin, paths)])
+        once = {path.resolve(): path for path in paths}
+        registry = ToolRegistry([calculator, *map(load_path_or_builtin, once.values())])
     for problem in registry.problems:
         _warn(f"{problem}; its tools are not offered")
     return _add_plugins(registry) if plugins else registry

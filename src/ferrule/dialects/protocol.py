@@ -53,10 +53,11 @@ class Dialect(Protocol):
         """The whole conversation as segments."""
         ...
 
-    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = ()) -> Grammar | None:
+    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = (), agreed: str = "") -> Grammar | None:
         """What a message can be where these tools are offered, for an engine that keeps to it; None: any text.
 
-        `told` are the texts that the model was given, for models that copy from them.
+        `told` are the texts that the model was given, for models that copy from them. `agreed` is the text of a call
+        that the user was asked about and said yes to: the message is this call.
         """
         ...
 

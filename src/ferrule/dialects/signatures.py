@@ -1,7 +1,7 @@
 """Tools as Python signatures, one line each: `get_weather(city: str, days: int = 1)  # Weather forecast for a city.`
 
-A short form of an offer, for models whose context is counted in bytes. What a signature has no place for, descriptions
-of parameters and limits of values, is left out; a parameter that needs a nested object is refused.
+A short form of an offer, for models with a short context. What a signature has no place for, descriptions of parameters
+and limits of values, is left out. So is an optional parameter that takes a nested object; a required one is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
 
 _LONGEST_DESCRIPTION = 120
-_SENTENCE_END = re.compile(r"\.\s+(?=[^\W\d_a-z])")
+_ABBREVIATIONS = ("e.g", "i.e", "vs", "ca", "Dr", "Mr", "Mrs")
+_SENTENCE_END = re.compile("".join(rf"(?<!\b{re.escape(one)})" for one in _ABBREVIATIONS) + r"\.\s+(?=[^\W\d_a-z])")
 _PARAMETER_NAME = re.compile(r"[\w\-]+")
 _NAMES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 _DIGIT = CharacterSet("0123456789")
@@ -117,20 +118,42 @@ def _make_value_grammar(shape: _Shape, schema: Mapping[str, Any], literals: Mapp
     return GrammarChoice((value, LiteralText(write_literal(schema["default"])))) if "default" in schema else value
 
 
+def list_left_out(spec: ToolSpec) -> list[str]:
+    """The optional parameters that a signature has no place for."""
+    offered = {name for name, _, _ in _list_parameters(spec)}
+    return [name for name in _get_properties(spec) if name not in offered]
+
+
 def _list_parameters(spec: ToolSpec) -> list[tuple[str, Mapping[str, Any], bool]]:
-    """The name and schema of each parameter, and whether it is required."""
+    """The name and schema of each parameter that can be offered, and whether it is required.
+
+    Raises `DialectError` for a required one that can't.
+    """
+    required, found = set(spec.parameters.get("required", ())), []
+    for name, given in _get_properties(spec).items():
+        schema = given if isinstance(given, Mapping) else {}
+        try:
+            _check_name(spec, name)
+            _read_shape(spec, name, schema)
+        except DialectError:
+            if name in required:
+                raise
+            continue
+        found.append((name, schema, name in required))
+    return found
+
+
+def _get_properties(spec: ToolSpec) -> Mapping[str, Any]:
     properties = spec.parameters.get("properties")
-    required = set(spec.parameters.get("required", ()))
-    for name in properties if isinstance(properties, Mapping) else ():
-        if not _PARAMETER_NAME.fullmatch(name):
-            raise DialectError(
-                f"the tool {spec.name!r} can't be offered as a signature: the name of its parameter {name!r} has other "
-                "signs than letters, digits, - and _"
-            )
-    return [
-        (name, schema if isinstance(schema, Mapping) else {}, name in required)
-        for name, schema in (properties.items() if isinstance(properties, Mapping) else ())
-    ]
+    return properties if isinstance(properties, Mapping) else {}
+
+
+def _check_name(spec: ToolSpec, name: str) -> None:
+    if not _PARAMETER_NAME.fullmatch(name):
+        raise DialectError(
+            f"the tool {spec.name!r} can't be offered as a signature: the name of its parameter {name!r} has other "
+            "signs than letters, digits, - and _"
+        )
 
 
 @dataclass(frozen=True, slots=True)

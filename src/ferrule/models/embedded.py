@@ -61,7 +61,9 @@ def load_local_model(
     """
     for needed in ("config.json", "model.safetensors", "tokenizer.json") if engine is None else ("tokenizer.json",):
         if not (folder / needed).is_file():
-            raise ModelError(f"{folder} contains no model: {needed} is missing")
+            inside = folder / "model"
+            hint = f"; there is one in {inside}" if (inside / needed).is_file() else ""
+            raise ModelError(f"{folder} contains no model: {needed} is missing{hint}")
     if history not in get_args(History):
         raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
     tokenizer = read_tokenizer(folder / "tokenizer.json")

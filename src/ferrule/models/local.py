@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ferrule._util.async_closing import AsyncClosing
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation, File, Message, SampledTokens, StopReason, Text, ToolCall, ToolResult
+from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.protocol import Dialect, Reader
 from ferrule.dialects.reader.message import MessageParts
 from ferrule.dialects.segments import Content, Control, Layout
@@ -29,7 +30,7 @@ from ferrule.events import (
 )
 from ferrule.models.confidence import CallSpans
 from ferrule.models.protocol import BASIC_SETTINGS, ModelSettings, refuse_unknown_settings
-from ferrule.models.withholding import withhold
+from ferrule.models.withholding import find_agreed_call, withhold
 from ferrule.tokens.render import (
     History,
     ImageTokens,
@@ -107,7 +108,7 @@ class LocalModel(AsyncClosing):
             sampling=_make_sampling(settings, len(conversation)),
             stop_ids=(*stops, *self._find_ids(layout.forbidden_tokens)),
             images=prompt.images,
-            constraint=self.dialect.make_grammar(tools, _list_told(conversation)) if self.constrains else None,
+            constraint=self._make_constraint(conversation, tools),
         )
         async with aclosing(generation) as batches:
             async for batch in batches:
@@ -133,6 +134,13 @@ class LocalModel(AsyncClosing):
         for event in held.events:
             yield event
         yield MessageFinished(message, usage, stop, prompt.ids, prompt.images, confidences)
+
+    def _make_constraint(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> Grammar | None:
+        """What the next message can be; None if it may be any text."""
+        if not self.constrains:
+            return None
+        agreed = find_agreed_call(conversation) if self.withhold_below is not None else ""
+        return self.dialect.make_grammar(tools, _list_told(conversation), agreed)
 
     def _find_ids(self, names: Iterable[str]) -> list[int]:
         """The ids of those control tokens that the tokenizer has."""

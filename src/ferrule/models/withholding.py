@@ -24,11 +24,13 @@ _BESIDE_YES = (
     "a ahead all and be by for i i'd is it just like make me now of one sounds thank thanks that the then thing think "
     "this to what would you"
 )
+_ASKS = "I'm not sure. Should I call "
+_QUESTION = re.compile(rf"{re.escape(_ASKS)}(.+)\?\Z", re.DOTALL)
 
 
 def write_withheld_question(call: str) -> str:
     """What is said instead of a call that the model is unsure of; the framework writes it, not the model."""
-    return f"I'm not sure. Should I call {call}?"
+    return f"{_ASKS}{call}?"
 
 
 def withhold(message: Message, conversation: Conversation) -> tuple[Message, str, tuple[ToolCall, ...]] | None:
@@ -40,7 +42,7 @@ def withhold(message: Message, conversation: Conversation) -> tuple[Message, str
     if len(calls) < len(message.calls):
         return None
     question = write_withheld_question(" and ".join(map(_write_call, calls)))
-    if _is_permitted(conversation, question):
+    if write_withheld_question(find_agreed_call(conversation)) == question:
         return None
     first = next(place for place, part in enumerate(message.parts) if isinstance(part, ToolCall))
     said = message.parts[:first]
@@ -54,18 +56,19 @@ def _append_text(parts: Sequence[Part], text: str) -> tuple[Part, ...]:
     return (*parts[:-1], Text(last.text + text)) if isinstance(last, Text) else (*parts, Text(text))
 
 
-def _is_permitted(conversation: Conversation, question: str) -> bool:
-    """Whether the last message is the user's yes to this question; anything but a plain yes is none."""
+def find_agreed_call(conversation: Conversation) -> str:
+    """The text of the call that the user was just asked about and said yes to; empty without a plain yes."""
     if len(conversation) < 2:
-        return False
+        return ""
     before, last = conversation.messages[-2:]
     if (before.role, last.role) != ("assistant", "user"):
-        return False
+        return ""
     said = last.text.lower().replace("\u2019", "'").replace("why not", "yes")
     words = set(re.findall(r"[\w']+", said))
     # A word beside these may be a correction, or a no.
     agrees = bool(words & set(_YES.split())) and words <= {*_YES.split(), *_BESIDE_YES.split()}
-    return agrees and before.text.endswith(question)
+    asked = _QUESTION.search(before.text)
+    return asked[1] if agrees and asked is not None else ""
 
 
 def _write_call(call: ToolCall | MalformedCall) -> str:

@@ -191,7 +191,8 @@ class TextRenderer:
                 self._print_line(head, summarize_result("; ".join(said)), "dim", "dim")
 
     def _format_call(self, call: ToolCall | MalformedCall) -> str:
-        return f"▸ {name_call(call)}  {summarize_arguments(call)}{EDITED if call.id in self._edited else ''}"
+        head = f"▸ {name_call(call)}  {summarize_arguments(call)}".rstrip()
+        return f"{head}{EDITED if call.id in self._edited else ''}"
 
     def _print_line(self, head: str, tail: str, style: str, head_style: str = "") -> None:
         if self._console is not None and self._console.is_terminal:

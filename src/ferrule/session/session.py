@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _UNFINISHED = {
     "rounds": "stopped: the model made too many rounds of calls; ask it to go on if it should",
     "length": "stopped: the answer reached its limit of tokens",
-    "context": "stopped: the conversation has filled the model's context",
+    "context": "stopped: the conversation has filled the model's context; a new one has room again",
     "repetition": "stopped: the model repeats a call that fails in the same way; tell it how to go on",
     "error": "stopped: the model's answer is incomplete",
 }

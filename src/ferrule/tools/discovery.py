@@ -30,7 +30,7 @@ _SUFFIX = "_tool.py"
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryProblem:
-    """A file without usable tools, and the reason."""
+    """A file, or a folder, without usable tools, and the reason."""
 
     path: Path
     reason: str
@@ -52,7 +52,10 @@ def discover_tools(folder: str | Path) -> Iterator[tuple[Path, Any] | DiscoveryP
     if not root.is_dir():
         what = "is a file; load it with ToolRegistry.from_file" if root.is_file() else "doesn't exist"
         raise RegistryError(f"the tools folder {str(root)!r} {what}; give an existing folder")
-    for path in _find_files(root):
+    paths = _find_files(root)
+    if not paths:
+        yield DiscoveryProblem(root, _describe_empty(root))
+    for path in paths:
         try:
             items = _find_items(path)
         except _UnusableFile as error:
@@ -78,12 +81,18 @@ class _UnusableFile(Exception):  # noqa: N818 - it never leaves this module
     """The reason why a file has no usable tools."""
 
 
-def _find_files(root: Path) -> Iterator[Path]:
+def _describe_empty(root: Path) -> str:
+    others = sorted(path.name for path in root.glob("*.py"))
+    there = f"; there is {others[0]}, which can be given by itself" if others else ""
+    return f"no file in this folder has a name that ends with {_SUFFIX}{there}"
+
+
+def _find_files(root: Path) -> list[Path]:
     found: list[Path] = []
     for folder, subfolders, names in os.walk(root):
         subfolders[:] = [name for name in subfolders if not name.startswith((".", "__"))]
         found += [Path(folder, name) for name in names if name.endswith(_SUFFIX) and not name.startswith(".")]
-    return iter(sorted(found, key=lambda path: path.relative_to(root).parts))
+    return sorted(found, key=lambda path: path.relative_to(root).parts)
 
 
 class _FreshLoader(SourceFileLoader):

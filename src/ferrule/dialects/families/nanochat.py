@@ -98,7 +98,12 @@ class Nanochat:
         self.offer(tools)
         return ()
 
-    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = ()) -> Grammar | None:  # noqa: ARG002
+    def make_grammar(
+        self,
+        tools: Sequence[ToolSpec],  # noqa: ARG002
+        told: Sequence[str] = (),  # noqa: ARG002
+        agreed: str = "",  # noqa: ARG002
+    ) -> Grammar | None:
         """None: an expression has no grammar."""
         return None
 

@@ -11,11 +11,11 @@ that tool's.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from ferrule.capabilities import Capabilities
-from ferrule.conversation import ToolCall
+from ferrule.capabilities import Capabilities, Loss
+from ferrule.conversation import Conversation, ToolCall
 from ferrule.dialects.copying import make_copy_grammar
 from ferrule.dialects.families.nanochat import (
     ASSISTANT_END,
@@ -30,10 +30,18 @@ from ferrule.dialects.families.nanochat import (
     Nanochat,
 )
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING, Family
-from ferrule.dialects.grammar import CharacterSet, ControlToken, Grammar, GrammarChoice, GrammarSequence, Repetition
+from ferrule.dialects.grammar import (
+    CharacterSet,
+    ControlToken,
+    Grammar,
+    GrammarChoice,
+    GrammarSequence,
+    LiteralText,
+    Repetition,
+)
 from ferrule.dialects.notations.expression_or_call import ExpressionOrCallSyntax, make_expression_grammar
-from ferrule.dialects.segments import Content, Control, Segment
-from ferrule.dialects.signatures import make_call_grammar, make_copied_literals, write_signature
+from ferrule.dialects.segments import Content, Control, Layout, Segment
+from ferrule.dialects.signatures import list_left_out, make_call_grammar, make_copied_literals, write_signature
 from ferrule.dialects.wording import WrappedResults
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
@@ -56,7 +64,8 @@ class SignatureOffer:
     def write_lines(self, tools: Sequence[ToolSpec]) -> str:
         """The lines between the markers. Raises as `write` does."""
         if len(tools) > MOST_TOOLS:
-            raise DialectError(f"{len(tools)} tools are offered: this model takes at most {MOST_TOOLS} at once")
+            among = ", the calculator among them," if any(map(_is_calculator, tools)) else ""
+            raise DialectError(f"{len(tools)} tools{among} are offered: this model takes at most {MOST_TOOLS} at once")
         if _needs_no_offer(tools):
             return ""
         return "\n".join(spec.name if _is_calculator(spec) else write_signature(spec) for spec in tools)
@@ -95,8 +104,18 @@ class NanochatTools(Nanochat):
         lines = _OFFER.write_lines(tools)
         return (Control(TOOLS_START), Content(lines), Control(TOOLS_END)) if lines else ()
 
-    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = ()) -> Grammar | None:
-        """Text, and at its end perhaps a call that fits an offered signature, in which texts and numbers are copied."""
+    def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
+        """All messages as segments; the parameters that a signature has no place for are losses."""
+        layout = super().layout(conversation, tools)
+        return replace(layout, losses=(*layout.losses, *_list_losses(tools)))
+
+    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = (), agreed: str = "") -> Grammar | None:
+        """Text, and at its end perhaps a call that fits an offered signature, in which texts and numbers are copied.
+
+        What was `agreed` on is written as it is.
+        """
+        if agreed:
+            return GrammarSequence((ControlToken(PYTHON_START), LiteralText(agreed), ControlToken(PYTHON_END)))
         copy = make_copy_grammar(told)
         # The calculator alone needs no numbers: an expression may have any.
         literals = {} if _needs_no_offer(tools) else make_copied_literals(told, copy)
@@ -117,6 +136,15 @@ def find_frame(control: Container[str]) -> str | None:
     if PYTHON_START not in control:
         return None
     return NanochatTools.name if TOOLS_START in control else Nanochat.name
+
+
+def _list_losses(tools: Sequence[ToolSpec]) -> Iterator[Loss]:
+    for spec in () if _needs_no_offer(tools) else tools:
+        if left_out := list_left_out(spec):
+            yield Loss(
+                "tool",
+                f"{spec.name} is offered without {', '.join(left_out)}: a signature has no place for what they take",
+            )
 
 
 def _needs_no_offer(tools: Sequence[ToolSpec]) -> bool:

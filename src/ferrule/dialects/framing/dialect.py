@@ -102,7 +102,12 @@ class FramedDialect:
         """The text of a result; markers in it are turned into visible plain text."""
         return self.notation.result(result)
 
-    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = ()) -> Grammar | None:  # noqa: ARG002
+    def make_grammar(
+        self,
+        tools: Sequence[ToolSpec],  # noqa: ARG002
+        told: Sequence[str] = (),  # noqa: ARG002
+        agreed: str = "",  # noqa: ARG002
+    ) -> Grammar | None:
         """None: no grammar is declared for the notations of families."""
         return None
 

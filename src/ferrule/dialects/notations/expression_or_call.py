@@ -23,25 +23,29 @@ from ferrule.dialects.reader.stream import InputStream, Reading
 from ferrule.errors import DialectError
 
 _LONGEST_BEGINNING = 256
+_CHARACTERS = "0123456789.,_+-*/%^×÷·−[]:eE"
+_BLANKS = " \t\n"
+_WORDS = ("len", "count")
 _CALL = re.compile(r"\s*[\w.\-]+\(\s*(?:\)|[\w\-]+\s*=)")
 _BEGINNING = re.compile(r"\s*(?:[\w.\-]+(?:\(\s*(?:[\w\-]+\s*)?)?)?")
 
 
 def make_expression_grammar(copy: Grammar | None = None) -> Grammar:
-    """Any text without what makes a call of a tool by its name: an `=` outside of quotes, or empty parentheses.
+    """The characters and words of the calculator's expressions, and texts in quotes: nothing that names another tool.
 
-    With a grammar of what may be copied, its texts are such copies, or single characters.
+    With a grammar of what may be copied, its texts are such copies, or single characters. Parentheses aren't empty.
     """
     if copy is None:
         quoted = tuple(_quote(quote, Repetition(_make_character(quote))) for quote in "\"'")
     else:
         quoted = (_quote('"', GrammarChoice((copy, _make_character('"'), NOTHING))),)
+    words = tuple(map(LiteralText, _WORDS))
     opened = GrammarSequence((
         LiteralText("("),
-        Repetition(CharacterSet("( \t\n")),
-        GrammarChoice((CharacterSet("='\"() \t\n", is_excluded=True), *quoted)),
+        Repetition(CharacterSet(f"({_BLANKS}")),
+        GrammarChoice((CharacterSet(_CHARACTERS), *words, *quoted)),
     ))  # fmt: skip
-    one = GrammarChoice((CharacterSet("='\"(", is_excluded=True), opened, *quoted))
+    one = GrammarChoice((CharacterSet(f"{_CHARACTERS}){_BLANKS}"), *words, opened, *quoted))
     return GrammarSequence((one, Repetition(one)))
 
 

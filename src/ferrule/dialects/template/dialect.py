@@ -157,7 +157,12 @@ class TemplateDialect:
         """A reader for one assistant message."""
         return self.notation.reader(tools, first_call=first_call, opens=opens, spelled_out=spelled_out)
 
-    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = ()) -> Grammar | None:  # noqa: ARG002
+    def make_grammar(
+        self,
+        tools: Sequence[ToolSpec],  # noqa: ARG002
+        told: Sequence[str] = (),  # noqa: ARG002
+        agreed: str = "",  # noqa: ARG002
+    ) -> Grammar | None:
         """None: no grammar is declared for the notations of families."""
         return None
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ferrule.dialects.families.nanochat import ASSISTANT_START, PYTHON_START
 from ferrule.dialects.families.nanochat_tools import TOOLS_START
+from ferrule.errors import SettingsError
 from ferrule.formats.nanochat import load, read_jsonl
 from ferrule.tokens.render import Trace
 from ferrule.tokens.tokenizer import Tokenizer
@@ -24,6 +25,8 @@ from ferrule.training.synth import EARLY, FULL, draw_examples, to_json
 
 IGNORED = -100
 _CALL_START, _OFFER_START, _ANSWER_START = map(get_control_id, (PYTHON_START, TOOLS_START, ASSISTANT_START))
+_TOKEN_CHARACTERS = 2
+"""The fewest characters that a token of a long text has on average, about."""
 _STRIDE = 16
 _CHUNK_BATCHES = 32
 _PART_TOKENS = 2_048
@@ -36,7 +39,7 @@ class Batches:
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, worker: int) -> None:
         self._recipe, self._tokenizer, self._worker = recipe, tokenizer, worker
         self._tokens = recipe.batch_tokens // recipe.workers
-        self._file = _load_file(recipe.data, tokenizer, recipe.longest) if recipe.data else None
+        self._file = load_file(recipe.data, tokenizer, recipe.longest) if recipe.data else None
 
     def iterate_from(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches (ids, targets), both (rows, length) int64, from a step on, as in an uninterrupted run."""
@@ -66,10 +69,10 @@ class Batches:
         if self._file is not None:
             while True:
                 yield rng.choice(self._file)
-        mix = EARLY if single_turn else FULL
+        mix = EARLY if single_turn else replace(FULL, tools=self._recipe.tools)
         # Drawn short, not drawn and left out: what is left out are the conversations with many tools and turns. Below
         # what EARLY has, some tools have no conversation that is short enough.
-        most = max(self._recipe.longest, EARLY.most_tool_characters)
+        most = max(self._recipe.longest * _TOKEN_CHARACTERS, EARLY.most_tool_characters)
         mix = replace(mix, most_tool_characters=min(mix.most_tool_characters, most))
         for example in draw_examples(rng.getrandbits(62), sys.maxsize, mix=mix):
             trace = render_conversation(load(to_json(example)), self._tokenizer)
@@ -77,9 +80,19 @@ class Batches:
                 yield trace
 
 
-def _load_file(path: Path, tokenizer: Tokenizer, longest: int) -> list[Trace]:
+def load_file(path: Path, tokenizer: Tokenizer, longest: int) -> list[Trace]:
+    """The conversations of a file of at most `longest` tokens that train something.
+
+    Raises `SettingsError` if there are none, and what `read_jsonl` raises.
+    """
     traces = (render_conversation(conversation, tokenizer) for conversation in read_jsonl(path))
-    return [trace for trace in traces if len(trace) <= longest]
+    usable = [trace for trace in traces if len(trace) <= longest and any(trace.mask)]
+    if not usable:
+        raise SettingsError(
+            f"data: {path} has nothing to train: no conversation of at most {longest} tokens (`longest`) with a "
+            "message of the assistant"
+        )
+    return usable
 
 
 def _pad(length: int) -> int:

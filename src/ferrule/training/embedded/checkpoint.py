@@ -18,6 +18,7 @@ from ferrule.dialects.families.nanochat_tools import TOOLS_END, TOOLS_START
 from ferrule.tokens.word_tokenizer import WordTokenizer, make_word_tokenizer_json
 from ferrule.training.embedded.network import Network
 
+TOKENIZER = "tokenizer.json"
 _CHAT_TEMPLATE = "chat_template.jinja"
 _MERGES = "merges.txt"
 _USED = (*CONTROL_TOKENS, TOOLS_START, TOOLS_END)
@@ -27,7 +28,7 @@ CONTROL = (*_USED, *(f"<|reserved_{n}|>" for n in range(16 - len(_USED))))
 
 def write_embedded_tokenizer(folder: Path) -> WordTokenizer:
     """Write a `tokenizer.json` into `folder`; returns the tokenizer read from it."""
-    path = folder / "tokenizer.json"
+    path = folder / TOKENIZER
     _write_json(path, make_word_tokenizer_json(CONTROL, read_merges()))
     return WordTokenizer(path)
 

@@ -21,9 +21,11 @@ from ferrule.training.embedded.asking import ScoredQuestion, ask_all
 from ferrule.training.embedded.calibration import choose_threshold, count_withheld, write_threshold
 from ferrule.training.embedded.handwritten import HELD_OUT_LISTS, read_lists
 from ferrule.training.embedded.report import Report, WrongAnswer, make_table
-from ferrule.training.embedded.scoring import Question, draw_held_out_questions
+from ferrule.training.embedded.scoring import Question, draw_held_out_questions, draw_long_results
 
 HELD_OUT = "held-out problems"
+LONG_RESULTS = "long results"
+_DRAWN = (HELD_OUT, LONG_RESULTS)
 
 
 class EvaluationSettings(BaseModel):
@@ -40,6 +42,8 @@ class EvaluationSettings(BaseModel):
     phrasings: Literal["steering", "final", "open", "held-out", "none"] = "none"
     """The hand-written lists to ask as well: recipes may be tuned on `steering` and `open` (of the second edition, with
     foreign tools), never on `final` and `held-out`."""
+    long_results: Annotated[int, Field(ge=0)] = 0
+    """Products of 24 digits, and as many of 5 to 12, to ask for as well."""
     failures: bool = False
     """Report the questions with wrong answers; those of `final` and `held-out` are never reported."""
     calibrate: bool = False
@@ -80,7 +84,7 @@ async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | 
 
 
 def _describe_lists(report: Report) -> str:
-    asked = (f"{table.name} ({table.total.n})" for table in report.tables if table.name != HELD_OUT)
+    asked = (f"{table.name} ({table.total.n})" for table in report.tables if table.name not in _DRAWN)
     return f"ferrule eval embedded --phrasings open: {', '.join(asked)}"
 
 
@@ -102,7 +106,7 @@ async def evaluate(
     ]
     failures = collect_wrong_answers(chain.from_iterable(scored.values())) if settings.failures else ()
     if settings.calibrate:
-        scored.pop(HELD_OUT, None)
+        scored = {name: answered for name, answered in scored.items() if name not in _DRAWN}
         threshold = choose_threshold(chain.from_iterable(scored.values()))
     withheld = None if threshold is None else count_withheld(scored, threshold)
     return Report(model.name, settings.seed, tuple(tables), tuple(failures), withheld)
@@ -111,7 +115,8 @@ async def evaluate(
 def _collect_questions(settings: EvaluationSettings, *, has_tools: bool) -> dict[str, list[Question]]:
     """The questions that a model can be asked, by the name of their table; there is no table without a question."""
     sets: dict[str, list[Question]] = {
-        HELD_OUT: list(draw_held_out_questions(settings.count, settings.seed, has_tools=has_tools))
+        HELD_OUT: list(draw_held_out_questions(settings.count, settings.seed, has_tools=has_tools)),
+        LONG_RESULTS: list(draw_long_results(settings.long_results, settings.seed)),
     }
     if settings.phrasings != "none":
         sets |= read_lists(settings.phrasings)
@@ -144,8 +149,8 @@ def _count(total: int, progress: Progress | None) -> Callable[[], None]:
 
 
 def _check(settings: EvaluationSettings) -> None:
-    if not settings.count and settings.phrasings == "none":
-        raise SettingsError("nothing to ask: count is 0 and no list of phrasings is named")
+    if not settings.count and not settings.long_results and settings.phrasings == "none":
+        raise SettingsError("nothing to ask: count and long_results are 0, and no list of phrasings is named")
     if settings.calibrate and settings.phrasings != "open":
         raise SettingsError("a threshold is chosen by the open lists alone: calibrate needs --phrasings open")
     if settings.failures and settings.phrasings in HELD_OUT_LISTS:

@@ -22,6 +22,8 @@ _OUTPUTS = ("self_attn.o_proj.weight", "mlp.down_proj.weight")
 _HEADS = ("self_attn.q_proj.weight", "self_attn.o_proj.weight")
 _NORMS = ("input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight")
 _GROWING = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+_FREE = "max_position_embeddings"
+"""A size without weights: positions are rotations."""
 
 
 def begin_from(network: Network, folder: Path) -> None:
@@ -64,7 +66,7 @@ def _load(folder: Path) -> tuple[dict[str, Tensor], Shape]:
 
 
 def _is_within(small: Shape, large: Shape) -> bool:
-    same = [name for name in Shape.__dataclass_fields__ if name not in _GROWING]
+    same = [name for name in Shape.__dataclass_fields__ if name not in (*_GROWING, _FREE)]
     return all(getattr(small, name) == getattr(large, name) for name in same) and all(
         getattr(small, name) <= getattr(large, name) for name in _GROWING
     )

@@ -35,7 +35,7 @@ class Shape:
     num_key_value_heads: int = 2
     head_dim: int = 32
     intermediate_size: int = 384
-    max_position_embeddings: int = 2048
+    max_position_embeddings: int = 640
     rope_theta: float = 10_000.0
     rms_norm_eps: float = 1e-6
 

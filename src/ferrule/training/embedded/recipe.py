@@ -8,6 +8,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ferrule.errors import SettingsError
+from ferrule.training.synth import FULL
+
+RECIPE_FILE = "recipe.json"
+"""The name of a recipe in the folder of its run, and of the package's weights."""
+
 
 class Recipe(BaseModel):
     """How the embedded model is trained."""
@@ -16,21 +22,21 @@ class Recipe(BaseModel):
 
     seed: Annotated[int, Field(ge=0)] = 7
     """The seed of the initial weights and the training data."""
-    steps: Annotated[int, Field(gt=0)] = 19_000
+    steps: Annotated[int, Field(gt=0)] = 15_500
     """Optimizer steps."""
     batch_tokens: Annotated[int, Field(ge=256)] = 4_096
     """Tokens per step, including padding, over all workers."""
     workers: Annotated[int, Field(ge=1)] = 2
     """Processes with one thread each, whose gradients are averaged: on a CPU faster than one process with many
     threads."""
-    hidden_size: Annotated[int, Field(gt=0, multiple_of=32)] = 128
+    hidden_size: Annotated[int, Field(gt=0, multiple_of=32)] = 192
     """Width."""
-    layers: Annotated[int, Field(gt=0)] = 5
+    layers: Annotated[int, Field(gt=0)] = 8
     """Depth."""
     start: Path | Recipe | None = None
     """What to start from: a folder with a model, or the recipe of a run that is made first. It may be a smaller
     network, which is grown. None starts from scratch."""
-    heads: Annotated[int, Field(gt=0, multiple_of=2)] = 4
+    heads: Annotated[int, Field(gt=0, multiple_of=2)] = 6
     """Query heads of size 32; there are two key-value heads."""
     matrix_rate: float = 0.02
     """Peak learning rate of Muon."""
@@ -44,9 +50,11 @@ class Recipe(BaseModel):
     """The last share of steps, in which the rates fall to zero."""
     short: Annotated[float, Field(ge=0, le=1)] = 0.10537
     """The first share of steps, which use only single turns."""
-    longest: Annotated[int, Field(gt=0)] = 512
+    longest: Annotated[int, Field(gt=0)] = 600
     """Conversations with more tokens are excluded from training; those with foreign tools are drawn to fit."""
-    choice_weight: Annotated[float, Field(ge=1)] = 1.0
+    tools: Annotated[float, Field(ge=0, le=1)] = FULL.tools
+    """The share of conversations with foreign tools, after the short ones."""
+    choice_weight: Annotated[float, Field(ge=1)] = 3.0
     """How much more the choice among offered tools counts in the loss than what follows from it: whether an answer
     begins with a call, and the name of the tool. These are few tokens of many."""
     checkpoint_every: Annotated[int, Field(gt=0)] = 250
@@ -67,6 +75,22 @@ class Recipe(BaseModel):
         return min(1.0, (1 - done) / self.decay) if self.decay else 1.0
 
 
+def count_runs(recipe: Recipe) -> int:
+    """How many runs a recipe makes: its own, and those that it starts from."""
+    return 1 + (count_runs(recipe.start) if isinstance(recipe.start, Recipe) else 0)
+
+
 def read_shipped_recipe() -> Recipe:
     """The recipe of the weights in the package, with those of the runs that it starts from."""
-    return Recipe.model_validate_json((files("ferrule.embedded") / "recipe.json").read_text("utf-8"))
+    return Recipe.model_validate_json((files("ferrule.embedded") / RECIPE_FILE).read_text("utf-8"))
+
+
+def read_recipe(folder: Path) -> Recipe | None:
+    """The recipe of the run in a folder; None without one. Raises `SettingsError` for one that can't be read."""
+    path = folder / RECIPE_FILE
+    try:
+        return Recipe.model_validate_json(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path} can't be read as a recipe: {error}") from error

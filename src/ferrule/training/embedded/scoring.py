@@ -6,6 +6,7 @@ have no replies, so the right number or text decides. `handwritten.py` reads the
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -198,6 +199,26 @@ def _make_question(example: Example) -> Question:
 def make_questions(phrasings: Sequence[HandwrittenRequest]) -> list[Question]:
     """Requests to the calculator as questions."""
     return [Question(one.id, one.kind, one.prompts, partial(_score_last, one)) for one in phrasings]
+
+
+def draw_long_results(count: int, seed: int) -> Iterator[Question]:
+    """Products with long results, `count` of each kind: of 24 digits, and of 5 to 12, whose digits a reply groups."""
+    rng = random.Random(seed)
+    for number in range(count):
+        yield from make_questions(
+            [_draw_product(rng, f"long{number}", 24), _draw_product(rng, f"grouped{number}", rng.randint(5, 12))]
+        )
+
+
+def _draw_product(rng: random.Random, name: str, digits: int) -> HandwrittenRequest:
+    """A request for a product of so many digits."""
+    result, left, right = 0, 0, 0
+    while len(str(result)) != digits:
+        left, right = (rng.randrange(10 ** (size - 1), 10**size) for size in (digits // 2, digits - digits // 2))
+        result = left * right
+    sign = rng.choice(("*", "×", "times", "x"))
+    kind = "24 digits" if digits == 24 else "5 to 12 digits"
+    return HandwrittenRequest(name, kind, (f"{left} {sign} {right}",), str(result))
 
 
 @cache

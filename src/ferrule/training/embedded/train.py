@@ -13,7 +13,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -23,26 +23,31 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ferrule.errors import ModelError, SettingsError
-from ferrule.training.embedded.batches import Batches, Part, split_batch
-from ferrule.training.embedded.checkpoint import export, write_embedded_tokenizer
+from ferrule.tokens.word_tokenizer import WordTokenizer
+from ferrule.training.embedded.batches import Batches, Part, load_file, split_batch
+from ferrule.training.embedded.checkpoint import TOKENIZER, export, write_embedded_tokenizer
 from ferrule.training.embedded.growing import begin_from
 from ferrule.training.embedded.network import Network, Shape
 from ferrule.training.embedded.optimizer import Optimizer
-from ferrule.training.embedded.recipe import Recipe
+from ferrule.training.embedded.recipe import RECIPE_FILE, Recipe, count_runs
 
 _CHECKPOINT = "checkpoint.pt"
-_RECIPE = "recipe.json"
 _START = "start"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a run: steps done of all, the recent average loss in nats per trained token, and speed."""
+    """The progress of a run: steps done of all, the recent average loss in nats per trained token, and speed.
+
+    `run` says which of the `runs` of a recipe it is, from 1.
+    """
 
     step: int
     steps: int
     loss: float
     tokens_per_second: float
+    run: int = 1
+    runs: int = 1
 
 
 def make_shape(recipe: Recipe) -> Shape:
@@ -68,17 +73,26 @@ def train(recipe: Recipe, folder: Path, report: Callable[[Progress], None], *, r
     if not resume and not isinstance(recipe.start, Recipe):
         _begin(recipe)  # raises an error in `start` here, before anything is written, and not in each worker
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / _RECIPE).write_text(recipe.model_dump_json(indent=2) + "\n")
+    (folder / RECIPE_FILE).write_text(recipe.model_dump_json(indent=2) + "\n")
+    # Here, not in each worker: one would read what another has half written, and each would report the same error.
+    tokenizer = write_embedded_tokenizer(folder)
+    if recipe.data is not None:
+        load_file(recipe.data, tokenizer, recipe.longest)
+    runs = count_runs(recipe)
     if isinstance(recipe.start, Recipe):
-        start = _train_start(recipe.start, folder / _START, report)
+        start = _train_start(recipe.start, folder / _START, lambda progress: report(replace(progress, runs=runs)))
         recipe = recipe.model_copy(update={"start": start})
+
+    def report_last(progress: Progress) -> None:
+        report(replace(progress, run=runs, runs=runs))
+
     try:
         if torch.cuda.is_available():
-            _train_worker(0, recipe.model_copy(update={"workers": 1}), folder, "cuda", None, report)
+            _train_worker(0, recipe.model_copy(update={"workers": 1}), folder, "cuda", None, report_last)
         elif recipe.workers == 1:
-            _train_worker(0, recipe, folder, "cpu", None, report)
+            _train_worker(0, recipe, folder, "cpu", None, report_last)
         else:
-            _train_in_parallel(recipe, folder, report)
+            _train_in_parallel(recipe, folder, report_last)
     finally:
         for partial in folder.rglob("*.partial"):
             partial.unlink()
@@ -104,9 +118,11 @@ def _check_folder(recipe: Recipe, folder: Path, resume: bool) -> None:
     if resume and not has_begun:
         raise SettingsError(f"{folder} contains no checkpoint to resume from")
     if resume:
-        begun = Recipe.model_validate_json((folder / _RECIPE).read_text())
+        begun = Recipe.model_validate_json((folder / RECIPE_FILE).read_text())
         if make_shape(begun) != make_shape(recipe):
-            raise SettingsError(f"{folder} contains the run of a network of other sizes: its settings are in {_RECIPE}")
+            raise SettingsError(
+                f"{folder} contains the run of a network of other sizes: its settings are in {RECIPE_FILE}"
+            )
 
 
 def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress], None]) -> None:
@@ -141,7 +157,9 @@ def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress]
 def _run_worker(rank: int, recipe: Recipe, folder: Path, rendezvous: Path, queue: Any) -> None:
     # Ctrl-C reaches every process in a terminal: the parent ends its workers itself, without their tracebacks.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=recipe.workers)
+    # Not a URL of the file, in which a relative path would lie in the root folder.
+    store = dist.FileStore(str(rendezvous), recipe.workers)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=recipe.workers)
     try:
         _train_worker(rank, recipe, folder, "cpu", dist.group.WORLD, queue.put)
     finally:
@@ -157,7 +175,7 @@ def _train_worker(
     is_resumed = (folder / _CHECKPOINT).exists()
     network = (Network(make_shape(recipe)) if is_resumed else _begin(recipe)).to(device)
     run = _Run(rank, recipe, folder, network, group)
-    run.train(Batches(recipe, write_embedded_tokenizer(folder), rank), report)
+    run.train(Batches(recipe, WordTokenizer(folder / TOKENIZER), rank), report)
     if rank == 0:
         export(network, folder / "model")
 

@@ -88,7 +88,7 @@ class Mix:
     withheld: float = 0.0
     most_characters: int = 600
     tools: float = 0.35
-    most_tool_characters: int = 1000
+    most_tool_characters: int = 1200
     tools_in_one_turn: bool = False
 
 

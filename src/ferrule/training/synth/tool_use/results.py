@@ -6,11 +6,16 @@ from string import Formatter
 from typing import Any
 
 from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
+from ferrule.training.synth.tool_use.failures import draw_failure, draw_note
 from ferrule.training.synth.tool_use.sources import draw_number_text, draw_text
 from ferrule.training.synth.tool_use.templates import DrawnPart, ResultTemplate, Slot
 from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import draw_pseudo_word, split_words
 
+_FAILURE_SHARE = 0.4
+"""The share of errors that are ferrule's own, in place of the tool's."""
+_NOTE_SHARE = 0.02
+"""The share of results that end with what a person has changed or said."""
 _ERRORS = (
     "timeout", "permission denied", "not found", "service unavailable", "connection refused", "invalid argument",
     "rate limit exceeded", "too many requests", "no network", "access denied", "quota exceeded", "internal error",
@@ -45,15 +50,23 @@ _SENTENCES = (
 
 def draw_result(rng: random.Random, call: ForeignCall, *, held_out: bool) -> str:
     """The text that a call returns: at times an error, or for an invented tool a result of any shape."""
+    result = _draw_plain_result(rng, call, held_out)
+    was_run = not result.startswith("error: ")
+    return f"{result}\n{draw_note(rng, call)}" if was_run and rng.random() < _NOTE_SHARE else result
+
+
+def _draw_plain_result(rng: random.Random, call: ForeignCall, held_out: bool) -> str:
     template = call.tool.template
     form = rng.random()
-    if form < 0.07:
+    if form < 0.1:
+        if rng.random() < _FAILURE_SHARE:
+            return draw_failure(rng, call)
         errors = template.errors
         text = _fill(rng, pick(rng, errors), call, held_out) if errors and rng.random() < 0.6 else pick(rng, _ERRORS)
         return f"error: {text}"
-    if form < 0.105:
+    if form < 0.135:
         return pick(rng, ("", "[]", "{}", "[]"))
-    if form < 0.12:
+    if form < 0.15:
         return _draw_long(rng, held_out)
     if rng.random() < (0.35 if template.is_invented else 0.12):
         return draw_any_result(rng, held_out=held_out)

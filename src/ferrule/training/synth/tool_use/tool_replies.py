@@ -1,13 +1,15 @@
 """The replies of conversations with tools. Question and results alone decide them: the model is never taught to guess.
 
 A text is said as it is, a JSON object as `temperature: 18, sky: light rain.`, a list as `a, b and c.`; an empty result
-is `Nothing was found.`, an error `That didn't work: …`. Several results each begin with what tells them apart.
+is `Nothing was found.`, an error `That didn't work: …`, without the details of ferrule's own errors. Several results
+each begin with what tells them apart.
 """
 
 import json
 import re
 from collections.abc import Sequence
 
+from ferrule.conversation import COMMENT_NOTE, EDITED_NOTE
 from ferrule.training.synth.replies import show_list
 from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
 from ferrule.training.synth.tool_use.naming import split_name
@@ -19,6 +21,7 @@ NOTHING = "Nothing was found."
 GOES_ON = "… (the result goes on)"
 LONGEST_RESULT = 300
 _ERROR = "error:"
+_WRONG_ARGUMENTS = "Wrong arguments:\n- "
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _ENDS = (".", "!", "?", "…")
 
@@ -34,7 +37,7 @@ def write_tool_reply(result: str) -> str:
     said = _say(result)
     if said is not None:
         return said
-    text = result.strip()
+    text = _leave_out_notes(result)
     return text if " " in text or text.endswith(_ENDS) else f"The result is {text}."
 
 
@@ -43,7 +46,7 @@ def write_joint_reply(labels: Sequence[str], results: Sequence[str]) -> str:
     parts = []
     for label, result in zip(labels, results, strict=True):
         said = _say(result)
-        text = result.strip() if said is None else said
+        text = _leave_out_notes(result) if said is None else said
         parts.append(f"{label}: {_end(text)}")
     return " ".join(parts)
 
@@ -80,10 +83,9 @@ def write_missing_question(names: Sequence[str]) -> str:
 
 def _say(result: str) -> str | None:
     """The reply to a result, or None for a plain text, which is said as it is."""
-    text = result.strip()
+    text = _leave_out_notes(result)
     if text.startswith(_ERROR):
-        reason = text.removeprefix(_ERROR).strip()
-        return _end(f"That didn't work: {reason}")
+        return _end(f"That didn't work: {_shorten_reason(text.removeprefix(_ERROR).strip())}")
     if not text:
         return NOTHING
     value = _parse_json(text)
@@ -93,6 +95,21 @@ def _say(result: str) -> str | None:
         first = text.splitlines()[0] if "\n" in text else _SENTENCE_END.split(text)[0]
         return f"{first} {GOES_ON}"
     return None
+
+
+def _leave_out_notes(result: str) -> str:
+    """A result without what a person has changed in its call, or said about it."""
+    text = result
+    for note in (EDITED_NOTE, COMMENT_NOTE):
+        text = text.partition(note)[0]
+    return text.strip()
+
+
+def _shorten_reason(reason: str) -> str:
+    """Of wrong arguments the first, and of a denial not the rule that asked."""
+    if reason.startswith(_WRONG_ARGUMENTS):
+        return reason.removeprefix(_WRONG_ARGUMENTS).splitlines()[0]
+    return reason.partition(" (")[0] if reason.startswith("denied: ") else reason
 
 
 def _parse_json(text: str) -> object:
