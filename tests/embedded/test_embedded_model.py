@@ -19,8 +19,8 @@ from ferrule.training.embedded.scoring import draw_held_out_questions
 QUESTION = "What is 123456 * 789?"
 
 
-def test_it_takes_less_than_eight_megabytes() -> None:
-    assert sum(path.stat().st_size for path in find_embedded_folder().rglob("*") if path.is_file()) < 8_000_000
+def test_it_takes_less_than_twelve_megabytes() -> None:
+    assert sum(path.stat().st_size for path in find_embedded_folder().rglob("*") if path.is_file()) < 12_000_000
 
 
 def test_transformers_gives_the_same_logits() -> None:

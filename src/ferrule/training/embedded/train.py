@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -126,10 +127,17 @@ def _check_folder(recipe: Recipe, folder: Path, resume: bool) -> None:
 
 
 def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress], None]) -> None:
+    # Not in the folder of the run: torch takes this path from a URL, where a relative one would lie in the root folder.
+    with tempfile.TemporaryDirectory(prefix="ferrule-train-") as place:
+        has_failed = _watch_workers(recipe, folder, Path(place, "rendezvous"), report)
+    if has_failed:
+        raise ModelError("a training worker failed; see its own message above")
+
+
+def _watch_workers(recipe: Recipe, folder: Path, rendezvous: Path, report: Callable[[Progress], None]) -> bool:
+    """Run all workers; returns whether one has failed, which ends the others."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
-    rendezvous = folder / "rendezvous"
-    rendezvous.unlink(missing_ok=True)
     arguments = (recipe, folder, rendezvous, queue)
     workers = [
         context.Process(target=_run_worker, args=(rank, *arguments), daemon=True) for rank in range(recipe.workers)
@@ -143,23 +151,18 @@ def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress]
         ):
             with contextlib.suppress(Empty):
                 report(queue.get(timeout=0.5))
-        has_failed = any(worker.exitcode for worker in workers)
+        return any(worker.exitcode for worker in workers)
     finally:
         for worker in workers:
             worker.terminate()
         for worker in workers:
             worker.join()
-        rendezvous.unlink(missing_ok=True)
-    if has_failed:
-        raise ModelError("a training worker failed; see its own message above")
 
 
 def _run_worker(rank: int, recipe: Recipe, folder: Path, rendezvous: Path, queue: Any) -> None:
     # Ctrl-C reaches every process in a terminal: the parent ends its workers itself, without their tracebacks.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Not a URL of the file, in which a relative path would lie in the root folder.
-    store = dist.FileStore(str(rendezvous), recipe.workers)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=recipe.workers)
+    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=recipe.workers)
     try:
         _train_worker(rank, recipe, folder, "cpu", dist.group.WORLD, queue.put)
     finally:
