@@ -214,10 +214,11 @@ def test_conversations_are_as_long_as_they_may_be(tmp_path) -> None:
     tokenizer = write_embedded_tokenizer(tmp_path)
     recipe = Recipe(tools=1.0, short=0.0)
     drawn = islice(batches.Batches(recipe, tokenizer, 0).iterate_from(0), 32)
-    rows = [row for ids, _ in drawn for row in ids]
-    offered = [tokenizer.decode(row.tolist()).split("<|tools_end|>")[0].count("\n") + 1 for row in rows]
-    assert max(offered) == 8
-    assert max(int((row != 0).sum()) for row in rows) > 0.9 * recipe.longest
+    rows = [row.tolist() for ids, _ in drawn for row in ids]
+    end, control = tokenizer.control["<|tools_end|>"], set(tokenizer.control.values())
+    offers = [[token for token in row[: row.index(end)] if token not in control] for row in rows]
+    assert max(b"".join(map(tokenizer.decode_token, offer)).count(b"\n") + 1 for offer in offers) == 8
+    assert max(sum(token != 0 for token in row) for row in rows) > 0.9 * recipe.longest
 
 
 @pytest.mark.parametrize("line", [{"messages": [{"role": "user", "content": "Hi"}]}, None], ids=["no answer", "empty"])

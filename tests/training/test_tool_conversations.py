@@ -200,13 +200,16 @@ def test_the_errors_of_ferrule_itself_are_in_the_training_data(examples: list[Ex
         return next(message.result.text for message in run.conversation.messages if message.role == "tool")
 
     drawn = [step.output for example in examples for turn in example.turns for step in turn.steps]
-    for text, begins in (
-        (fail("07:30:00", Policy(profile="ask")), "error: denied: this call needs approval, and nobody can be asked ("),
-        (fail("x"), "error: Wrong arguments:\n- "),
-        (fail("07:30:00"), "error: ValueError: "),
+    for text, form in (
+        (
+            fail("07:30:00", Policy(profile="ask")),
+            r"error: denied: this call needs approval, and nobody can be asked \(",
+        ),
+        (fail("x"), r"error: Wrong arguments:\n- \w+: got the string .*; expected "),
+        (fail("07:30:00"), r"error: \w+Error: "),
     ):
-        assert text.startswith(begins)
-        assert any(output.startswith(begins) for output in drawn)
+        assert re.match(form, text)
+        assert any(re.match(form, output) for output in drawn)
 
 
 def test_several_results_are_told_apart_by_their_labels() -> None:
