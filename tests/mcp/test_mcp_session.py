@@ -46,7 +46,7 @@ def test_a_tool_of_a_server_is_called_when_it_is_allowed(strange: Strange, tmp_p
     with asked(*script) as model:
         allowed = ferrule("ask", "Which?", *model, "--mcp", command, "--yes", "--journal", tmp_path / "calls.jsonl")
     process = (tmp_path / "pids").read_text().split()[-1]
-    assert (allowed.returncode, allowed.stdout) == (0, f"▸ pid    →  {process}\nDone.\n")
+    assert (allowed.returncode, allowed.stdout) == (0, f"▸ pid  →  {process}\nDone.\n")
     assert len((tmp_path / "calls.jsonl").read_text().splitlines()) == 2
 
 
