@@ -44,7 +44,7 @@ def test_the_mix_is_three_quarters_of_tools_by_length() -> None:
     drawn = list(draw_examples(3, 1500))
     with_tools = [example for example in drawn if example.tools is not None]
     share = sum(example.characters for example in with_tools) / sum(example.characters for example in drawn)
-    assert 0.6 < share < 0.85
+    assert 0.65 < share < 0.85
     assert all(example.characters <= Mix().most_tool_characters for example in with_tools)
     one_turn = sum(len(example.turns) == 1 for example in with_tools) / len(with_tools)
     assert 0.15 < one_turn < 0.4

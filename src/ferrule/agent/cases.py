@@ -181,8 +181,7 @@ def _find_problem(case: Case, run: Run[Any]) -> str:
     absent = next((text for text in wanted if text not in run.text), None)
     if absent is None:
         return ""
-    shown = run.text if len(run.text) <= _MOST_SHOWN else f"{run.text[:_MOST_SHOWN]}…"
-    return f"lacks {absent!r}: {shown!r}"
+    return f"lacks {absent!r}: {_cut(run.text)!r}"
 
 
 def _list_successful_calls(run: Run[Any]) -> list[str]:
@@ -196,5 +195,8 @@ def _find_error(run: Run[Any], name: str) -> str:
     """What the first failed call of a tool was answered, after a colon; empty if none failed."""
     results = (m.result for m in run.conversation.messages if m.role == "tool")
     text = next((result.text for result in results if result.name == name and result.is_error), "")
-    shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-    return f": {shown}" if shown else ""
+    return f": {_cut(text)}" if text else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

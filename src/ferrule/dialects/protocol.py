@@ -76,3 +76,16 @@ class Dialect(Protocol):
         them, the control tokens inside it: without those it is just text.
         """
         ...
+
+
+class WithoutGrammar:
+    """What a dialect that declares no grammar has of it."""
+
+    def make_grammar(
+        self,
+        tools: Sequence[ToolSpec],  # noqa: ARG002
+        told: Sequence[str] = (),  # noqa: ARG002
+        agreed: str = "",  # noqa: ARG002
+    ) -> Grammar | None:
+        """None: a message may be any text."""
+        return None

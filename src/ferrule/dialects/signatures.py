@@ -64,9 +64,9 @@ def write_signature(spec: ToolSpec) -> str:
     number, true or false, a choice of these, or a list of them.
     """
     written = []
-    for name, schema, is_required in _list_parameters(spec):
-        parameter = f"{name}: {_read_shape(spec, name, schema).write()}"
-        written.append(parameter if is_required else f"{parameter} = {write_literal(schema.get('default'))}")
+    for one in _list_parameters(spec):
+        parameter = f"{one.name}: {one.shape.write()}"
+        written.append(parameter if one.is_required else f"{parameter} = {write_literal(one.schema.get('default'))}")
     about = _shorten(spec.description)
     return f"{spec.name}({', '.join(written)})" + (f"  # {about}" if about else "")
 
@@ -95,51 +95,44 @@ def make_call_grammar(spec: ToolSpec, literals: Mapping[str, Grammar] = MappingP
     """
     parameters = _list_parameters(spec)
     arguments = [
-        GrammarSequence((
-            LiteralText(f"{name}="),
-            _make_value_grammar(_read_shape(spec, name, schema), schema, literals),
-        ))
-        for name, schema, _ in parameters
-    ]  # fmt: skip
+        GrammarSequence((LiteralText(f"{one.name}="), _make_value_grammar(one, literals))) for one in parameters
+    ]
     following = [
-        GrammarChoice((GrammarSequence((LiteralText(", "), argument)), *([] if is_required else [NOTHING])))
-        for argument, (_, _, is_required) in zip(arguments, parameters, strict=True)
+        GrammarChoice((GrammarSequence((LiteralText(", "), argument)), *([] if one.is_required else [NOTHING])))
+        for argument, one in zip(arguments, parameters, strict=True)
     ]
     # Any argument up to the first required one may be the first that is written.
-    required = next((place for place, (_, _, is_required) in enumerate(parameters) if is_required), None)
+    required = next((place for place, one in enumerate(parameters) if one.is_required), None)
     firsts = range(len(parameters) if required is None else required + 1)
     beginnings = tuple(GrammarSequence((arguments[place], *following[place + 1 :])) for place in firsts)
     written = GrammarChoice((*beginnings, NOTHING) if required is None else beginnings)
     return GrammarSequence((LiteralText(f"{spec.name}("), written, LiteralText(")")))
 
 
-def _make_value_grammar(shape: _Shape, schema: Mapping[str, Any], literals: Mapping[str, Grammar]) -> Grammar:
-    value = shape.make_grammar(literals)
+def _make_value_grammar(parameter: _Parameter, literals: Mapping[str, Grammar]) -> Grammar:
+    value, schema = parameter.shape.make_grammar(literals), parameter.schema
     return GrammarChoice((value, LiteralText(write_literal(schema["default"])))) if "default" in schema else value
 
 
 def list_left_out(spec: ToolSpec) -> list[str]:
     """The optional parameters that a signature has no place for."""
-    offered = {name for name, _, _ in _list_parameters(spec)}
+    offered = {one.name for one in _list_parameters(spec)}
     return [name for name in _get_properties(spec) if name not in offered]
 
 
-def _list_parameters(spec: ToolSpec) -> list[tuple[str, Mapping[str, Any], bool]]:
-    """The name and schema of each parameter that can be offered, and whether it is required.
-
-    Raises `DialectError` for a required one that can't.
-    """
+def _list_parameters(spec: ToolSpec) -> list[_Parameter]:
+    """The parameters that can be offered. Raises `DialectError` for a required one that can't."""
     required, found = set(spec.parameters.get("required", ())), []
     for name, given in _get_properties(spec).items():
         schema = given if isinstance(given, Mapping) else {}
         try:
             _check_name(spec, name)
-            _read_shape(spec, name, schema)
+            shape = _read_shape(spec, name, schema)
         except DialectError:
             if name in required:
                 raise
             continue
-        found.append((name, schema, name in required))
+        found.append(_Parameter(name, schema, shape, name in required))
     return found
 
 
@@ -178,6 +171,16 @@ class _Shape:
         more = Repetition(GrammarSequence((LiteralText(", "), one)))
         entries = GrammarChoice((GrammarSequence((one, more)), NOTHING))
         return GrammarSequence((LiteralText("["), entries, LiteralText("]")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameter:
+    """A parameter that can be offered."""
+
+    name: str
+    schema: Mapping[str, Any]
+    shape: _Shape
+    is_required: bool
 
 
 def _read_shape(spec: ToolSpec, name: str, schema: Any, *, is_item: bool = False) -> _Shape:

@@ -41,9 +41,10 @@ def withhold(message: Message, conversation: Conversation) -> tuple[Message, str
     calls = tuple(call for call in message.calls if isinstance(call, ToolCall))
     if len(calls) < len(message.calls):
         return None
-    question = write_withheld_question(" and ".join(map(_write_call, calls)))
-    if write_withheld_question(find_agreed_call(conversation)) == question:
+    asked = " and ".join(map(_write_call, calls))
+    if find_agreed_call(conversation) == asked:
         return None
+    question = write_withheld_question(asked)
     first = next(place for place, part in enumerate(message.parts) if isinstance(part, ToolCall))
     said = message.parts[:first]
     if said and isinstance(said[-1], Text) and not said[-1].text[-1:].isspace():

@@ -15,9 +15,9 @@ from dataclasses import replace
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, ToolCall, ToolResult
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_REASONING, Family
-from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.message_writer import write_parts
 from ferrule.dialects.notations.expression import ExpressionSyntax
+from ferrule.dialects.protocol import WithoutGrammar
 from ferrule.dialects.reader.calls import Calls
 from ferrule.dialects.reader.message import MessageMarkers, MessageReader, ReadableSyntax
 from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment, TextSegment, mask_segments
@@ -52,7 +52,7 @@ EXPRESSIONS = ExpressionSyntax(PYTHON_START, PYTHON_END, others=_OTHERS)
 MESSAGE = MessageMarkers(turn_markers=tuple(t for t in _OTHERS if "output" not in t), result=(OUTPUT_START, OUTPUT_END))
 
 
-class Nanochat:
+class Nanochat(WithoutGrammar):
     """The dialect. An expression between the python markers is a call of `tool` with the argument `parameter`."""
 
     name = "nanochat"
@@ -97,15 +97,6 @@ class Nanochat:
         """The segments before the first message that offer the tools: none here."""
         self.offer(tools)
         return ()
-
-    def make_grammar(
-        self,
-        tools: Sequence[ToolSpec],  # noqa: ARG002
-        told: Sequence[str] = (),  # noqa: ARG002
-        agreed: str = "",  # noqa: ARG002
-    ) -> Grammar | None:
-        """None: an expression has no grammar."""
-        return None
 
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
         """`<|output_start|>text<|output_end|>`; markers in the text are turned into visible plain text."""

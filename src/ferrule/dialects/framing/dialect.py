@@ -18,9 +18,9 @@ from ferrule.dialects.family import NO_IDS, NO_PARALLEL, NO_TEXT_BESIDE, Family
 from ferrule.dialects.framing.markers import StructuralMarkers
 from ferrule.dialects.framing.message import MessageWriter, PartsWriter
 from ferrule.dialects.framing.turns import ImageMarkers, Turns
-from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.notation import TextNotation, neutralise
 from ferrule.dialects.notations.positional import MarkedResults
+from ferrule.dialects.protocol import WithoutGrammar
 from ferrule.dialects.reader.message import MessageReader
 from ferrule.dialects.segments import Content, Control, ImageSlot, Layout, SampledIds, Segment, mask_segments
 from ferrule.dialects.wording import JsonOffer, WrappedResults, encode_offer
@@ -32,7 +32,7 @@ _OFFERS_KEPT = 16
 _control = lru_cache(maxsize=1024)(Control)
 
 
-class FramedDialect:
+class FramedDialect(WithoutGrammar):
     """The dialect of a family: its notation in its turns, or in one of its `other_turns`, selected by `name`.
 
     Raises `DialectError` if the family declares no turns.
@@ -101,15 +101,6 @@ class FramedDialect:
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
         """The text of a result; markers in it are turned into visible plain text."""
         return self.notation.result(result)
-
-    def make_grammar(
-        self,
-        tools: Sequence[ToolSpec],  # noqa: ARG002
-        told: Sequence[str] = (),  # noqa: ARG002
-        agreed: str = "",  # noqa: ARG002
-    ) -> Grammar | None:
-        """None: no grammar is declared for the notations of families."""
-        return None
 
     def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
         """All messages as segments. Raises `DialectError` for a call that can't be expressed."""

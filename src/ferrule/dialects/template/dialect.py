@@ -34,8 +34,8 @@ from ferrule.conversation import (
 )
 from ferrule.dialects.catalogue import get_notation
 from ferrule.dialects.family import NO_IDS, NO_PARALLEL, NO_TEXT_BESIDE
-from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.notation import NoCalls, TextNotation, infer_spec, make_notation_without_calls
+from ferrule.dialects.protocol import WithoutGrammar
 from ferrule.dialects.reader.message import MessageReader
 from ferrule.dialects.segments import Content, Control, Layout, Segment
 from ferrule.dialects.template.cuts import TemplateMarkers, align
@@ -69,7 +69,7 @@ def _advise_text_mode() -> str:
     return f"describe them in the text, with a notation ({mode})"
 
 
-class TemplateDialect:
+class TemplateDialect(WithoutGrammar):
     """A notation, framed by a chat template.
 
     `special_tokens` are the tokens that the template uses by name (`bos_token`, `eos_token`), `variables` anything else
@@ -156,15 +156,6 @@ class TemplateDialect:
     ) -> MessageReader:
         """A reader for one assistant message."""
         return self.notation.reader(tools, first_call=first_call, opens=opens, spelled_out=spelled_out)
-
-    def make_grammar(
-        self,
-        tools: Sequence[ToolSpec],  # noqa: ARG002
-        told: Sequence[str] = (),  # noqa: ARG002
-        agreed: str = "",  # noqa: ARG002
-    ) -> Grammar | None:
-        """None: no grammar is declared for the notations of families."""
-        return None
 
     def layout(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Layout:
         """The conversation as the template writes it.

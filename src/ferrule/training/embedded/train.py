@@ -30,7 +30,7 @@ from ferrule.training.embedded.checkpoint import TOKENIZER, export, write_embedd
 from ferrule.training.embedded.growing import begin_from
 from ferrule.training.embedded.network import Network, Shape
 from ferrule.training.embedded.optimizer import Optimizer
-from ferrule.training.embedded.recipe import RECIPE_FILE, Recipe, count_runs
+from ferrule.training.embedded.recipe import RECIPE_FILE, Recipe, count_runs, read_recipe
 
 _CHECKPOINT = "checkpoint.pt"
 _START = "start"
@@ -75,10 +75,7 @@ def train(recipe: Recipe, folder: Path, report: Callable[[Progress], None], *, r
         _begin(recipe)  # raises an error in `start` here, before anything is written, and not in each worker
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RECIPE_FILE).write_text(recipe.model_dump_json(indent=2) + "\n")
-    # Here, not in each worker: one would read what another has half written, and each would report the same error.
-    tokenizer = write_embedded_tokenizer(folder)
-    if recipe.data is not None:
-        load_file(recipe.data, tokenizer, recipe.longest)
+    write_embedded_tokenizer(folder)  # here, not in each worker: one would read what another has half written
     runs = count_runs(recipe)
     if isinstance(recipe.start, Recipe):
         start = _train_start(recipe.start, folder / _START, lambda progress: report(replace(progress, runs=runs)))
@@ -119,14 +116,16 @@ def _check_folder(recipe: Recipe, folder: Path, resume: bool) -> None:
     if resume and not has_begun:
         raise SettingsError(f"{folder} contains no checkpoint to resume from")
     if resume:
-        begun = Recipe.model_validate_json((folder / RECIPE_FILE).read_text())
-        if make_shape(begun) != make_shape(recipe):
+        begun = read_recipe(folder)
+        if begun is not None and make_shape(begun) != make_shape(recipe):
             raise SettingsError(
                 f"{folder} contains the run of a network of other sizes: its settings are in {RECIPE_FILE}"
             )
 
 
 def _train_in_parallel(recipe: Recipe, folder: Path, report: Callable[[Progress], None]) -> None:
+    if recipe.data is not None:
+        load_file(recipe.data, WordTokenizer(folder / TOKENIZER), recipe.longest)  # an error once, not in each worker
     # Not in the folder of the run: torch takes this path from a URL, where a relative one would lie in the root folder.
     with tempfile.TemporaryDirectory(prefix="ferrule-train-") as place:
         has_failed = _watch_workers(recipe, folder, Path(place, "rendezvous"), report)
