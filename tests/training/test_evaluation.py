@@ -308,6 +308,12 @@ def test_settings_that_ask_for_nothing_or_for_what_is_never_shown() -> None:
         EvaluationSettings(count=-1)
 
 
+def test_a_folder_may_be_given_as_to_other_commands(tmp_path) -> None:
+    assert EvaluationSettings(model=f"local:{tmp_path}").model == tmp_path
+    assert EvaluationSettings(model=tmp_path).model == tmp_path
+    assert EvaluationSettings().model is None
+
+
 def test_a_folder_without_a_model_is_named(tmp_path) -> None:
     with pytest.raises(ModelError, match=r"config\.json is missing"):
         run_evaluation(EvaluationSettings(model=tmp_path))

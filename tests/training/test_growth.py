@@ -16,8 +16,14 @@ from ferrule.training.embedded.growing import begin_from, order_layers  # noqa: 
 from ferrule.training.embedded.network import Network, Shape  # noqa: E402
 
 
-def shape(layers: int, width: int = 32, heads: int = 2) -> Shape:
-    return Shape(hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=3 * width)
+def shape(layers: int, width: int = 32, heads: int = 2, key_value_heads: int = 2) -> Shape:
+    return Shape(
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=key_value_heads,
+        intermediate_size=3 * width,
+    )
 
 
 def recipe(**changes) -> Recipe:
@@ -47,7 +53,16 @@ def test_the_middle_is_doubled_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "grown", [shape(2), shape(3), shape(4), shape(2, width=64, heads=4), shape(3, width=96, heads=6)]
+    "grown",
+    [
+        shape(2),
+        shape(3),
+        shape(4),
+        shape(2, width=64, heads=4),
+        shape(3, width=96, heads=6),
+        shape(3, width=96, heads=6, key_value_heads=6),
+        shape(2, width=128, heads=8, key_value_heads=4),
+    ],
 )
 def test_a_grown_network_computes_what_the_small_one_does(tmp_path, grown) -> None:
     small, large = Network(shape(2)), Network(grown)
@@ -124,6 +139,7 @@ def test_such_a_run_is_resumed_wherever_it_ended(tmp_path, lost) -> None:
         ({"layers": 5}, "has 2 layers, which can't become 5"),
         ({"layers": 1}, "has 2 layers, which can't become 1"),
         ({"start": "."}, "contains no model.safetensors"),
+        ({"heads": 4, "key_value_heads": 1}, "a network of other sizes"),
     ],
 )
 def test_a_start_that_cannot_be_grown_is_refused_before_anything_is_written(start, tmp_path, changes, message) -> None:
@@ -137,6 +153,13 @@ def test_a_start_that_is_larger_is_refused(tmp_path) -> None:
     export(Network(shape(2, width=64)), tmp_path)
     with pytest.raises(SettingsError, match="a network of other sizes"):
         begin_from(Network(shape(2)), tmp_path)
+
+
+def test_query_heads_share_their_key_value_heads_evenly() -> None:
+    assert training.make_shape(Recipe(heads=6)).num_key_value_heads == 6
+    assert training.make_shape(Recipe(heads=6, key_value_heads=2)).num_key_value_heads == 2
+    with pytest.raises(ValueError, match=r"key_value_heads\n  Input should be a divisor of 6 \(heads\)"):
+        Recipe(heads=6, key_value_heads=4)
 
 
 def test_a_start_that_is_damaged_is_refused(tmp_path) -> None:

@@ -169,10 +169,11 @@ def test_the_parts_of_a_batch_give_the_gradients_of_the_whole() -> None:
     parts = list(batches.split_batch(ids, targets, tokens=100))
     # The first part, of three rows, has no targets, and is left out.
     assert [len(part.ids) for part in parts] == [2, 2]
-    assert sum(part.share for part in parts) == pytest.approx(1)
+    assert sum(part.weights.sum() for part in parts) == pytest.approx(1)
     for part in parts:
         hidden = network.compute_hidden(part.ids, network.get_mask(48))
-        (network.compute_target_loss(hidden, part.targets, part.weights) * part.share).backward()
+        has_target = part.targets != batches.IGNORED
+        (network.compute_target_losses(hidden, part.targets) * part.weights[has_target]).sum().backward()
     for parameter, gradient in zip(network.parameters(), whole, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-4, atol=1e-6)
 
@@ -200,6 +201,27 @@ def test_the_choice_of_a_tool_counts_more(tmp_path) -> None:
     targets = ids[0].roll(-1)[weights[0] > 1].tolist()
     assert targets == encode("<|python_start|>add(")
     assert weights[1].max() == 1
+
+
+def test_the_context_counts_a_little_and_padding_nothing() -> None:
+    ids = torch.tensor([[257, 5, 6, 258, 7, 8, 0, 0], [257, 9, 258, 7, 0, 0, 0, 0]])
+    targets = torch.full_like(ids, batches.IGNORED)
+    targets[0, 3:5], targets[1, 2] = torch.tensor([7, 8]), 7
+    (part,) = batches.split_batch(ids, targets, context_weight=0.1)
+    assert part.targets[0].tolist() == [5, 6, 258, 7, 8, *[batches.IGNORED] * 3]
+    torch.testing.assert_close(part.weights[0], torch.tensor([0.1, 0.1, 0.1, 1, 1, 0, 0, 0]) / 3)
+    torch.testing.assert_close(part.weights[1], torch.tensor([0.1, 0.1, 1, 0, 0, 0, 0, 0]) / 3)
+    assert part.is_trained.tolist() == (targets != batches.IGNORED).tolist()
+    (alone,) = batches.split_batch(ids, targets)
+    assert torch.equal(alone.targets, targets)
+
+
+def test_the_loss_that_is_reported_leaves_the_context_out(tmp_path) -> None:
+    losses = []
+    for weight in (0.0, 0.5):
+        recipe = tiny(steps=10, workers=1, context_weight=weight, matrix_rate=0.0, other_rate=0.0)
+        training.train(recipe, tmp_path / str(weight), lambda progress: losses.append(progress.loss))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 @pytest.mark.parametrize("longest", [64, 400, 2000])

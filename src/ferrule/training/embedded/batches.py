@@ -28,6 +28,8 @@ _CALL_START, _OFFER_START, _ANSWER_START = map(get_control_id, (PYTHON_START, TO
 _TOKEN_CHARACTERS = 2
 """The fewest characters that a token of a long text has on average, about."""
 _STRIDE = 16
+_PADDING = 0
+"""What fills a row; as a byte it is in no text."""
 _CHUNK_BATCHES = 32
 _PART_TOKENS = 2_048
 """Tokens whose gradients are computed at once: what a layer of them takes stays in the cache of a core."""
@@ -114,7 +116,7 @@ def _group(traces: Sequence[Trace], tokens: int) -> Iterator[list[Trace]]:
 def _stack(traces: Iterable[Trace]) -> tuple[Tensor, Tensor]:
     rows = list(traces)
     width = _pad(max(map(len, rows)))
-    ids = torch.zeros(len(rows), width, dtype=torch.long)
+    ids = torch.full((len(rows), width), _PADDING, dtype=torch.long)
     targets = torch.full((len(rows), width), IGNORED, dtype=torch.long)
     for row, trace in enumerate(rows):
         line = torch.tensor(trace.ids)
@@ -138,23 +140,36 @@ def weigh_choices(ids: Tensor, weight: float) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some rows of a batch: ids and targets (rows, length), what each target counts, and the part's share of all."""
+    """Some rows of a batch: ids, targets, what each target counts, and whether it is trained or context, all (rows,
+    length). Over all parts of a batch the trained targets count 1 together."""
 
     ids: Tensor
     targets: Tensor
     weights: Tensor
-    share: float
+    is_trained: Tensor
 
 
-def split_batch(ids: Tensor, targets: Tensor, choice_weight: float = 1.0, tokens: int = _PART_TOKENS) -> Iterator[Part]:
+def split_batch(
+    ids: Tensor,
+    targets: Tensor,
+    choice_weight: float = 1.0,
+    context_weight: float = 0.0,
+    tokens: int = _PART_TOKENS,
+) -> Iterator[Part]:
     """The rows (rows, length) of a batch in parts of about so many tokens.
 
-    The losses of the parts by their shares add up to the loss of the batch.
+    `context_weight` is what a token that isn't trained counts of one that is.
     """
     # Never one row alone where there are several: for that the network would be compiled again.
     parts = max(1, min(round(ids.numel() / tokens), len(ids) // 2))
-    weights = weigh_choices(ids, choice_weight) * (targets != IGNORED)
-    wanted = weights.sum().item()
+    is_trained = targets != IGNORED
+    weights = weigh_choices(ids, choice_weight) * is_trained
+    wanted = weights.sum()
+    if context_weight:
+        following = torch.cat((ids[:, 1:], torch.zeros_like(ids[:, :1])), 1)
+        is_context = ~is_trained & (following != _PADDING)
+        weights = weights + context_weight * is_context
+        targets = torch.where(is_context, following, targets)
     for rows in torch.arange(len(ids)).tensor_split(parts):
-        if found := weights[rows].sum().item():
-            yield Part(ids[rows], targets[rows], weights[rows], found / wanted)
+        if weights[rows].any():
+            yield Part(ids[rows], targets[rows], weights[rows] / wanted, is_trained[rows])

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ferrule._util.background import run_synchronously
 from ferrule.agent.pipeline import Pipeline
@@ -53,6 +53,12 @@ class EvaluationSettings(BaseModel):
     """Concurrent conversations."""
     most_tokens: Annotated[int, Field(gt=0)] = 400
     """The maximum number of tokens of one message, for turns that the model never ends."""
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _read_folder(cls, value: object) -> object:
+        """Such a model is `local:FOLDER` to every other command."""
+        return Path(str(value).removeprefix("local:")) if isinstance(value, str | Path) else value
 
 
 Progress = Callable[[int, int], None]

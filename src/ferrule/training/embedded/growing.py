@@ -2,7 +2,8 @@
 
 Layers in the middle are doubled, and a copy's two output matrices are zero; a wider network has the small one in its
 first features, heads and units, and what is new writes nothing yet. So the grown network computes the same as the small
-one, and every new part can learn from what the old ones detect (the idea is Net2Net's, Chen et al., 2015).
+one, and every new part can learn from what the old ones detect (the idea is Net2Net's, Chen et al., 2015). A key-value
+head becomes several alike, which learn apart as other queries read them.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from ferrule.training.embedded.network import Network, Shape
 _LAYER = re.compile(r"model\.layers\.(\d+)\.(.*)")
 _OUTPUTS = ("self_attn.o_proj.weight", "mlp.down_proj.weight")
 _HEADS = ("self_attn.q_proj.weight", "self_attn.o_proj.weight")
+_SHARED_HEADS = ("self_attn.k_proj.weight", "self_attn.v_proj.weight")
 _NORMS = ("input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight")
-_GROWING = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+_GROWING = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size")
 _FREE = "max_position_embeddings"
 """A size without weights: positions are rotations."""
 
@@ -67,8 +69,10 @@ def _load(folder: Path) -> tuple[dict[str, Tensor], Shape]:
 
 def _is_within(small: Shape, large: Shape) -> bool:
     same = [name for name in Shape.__dataclass_fields__ if name not in (*_GROWING, _FREE)]
-    return all(getattr(small, name) == getattr(large, name) for name in same) and all(
-        getattr(small, name) <= getattr(large, name) for name in _GROWING
+    return (
+        all(getattr(small, name) == getattr(large, name) for name in same)
+        and all(getattr(small, name) <= getattr(large, name) for name in _GROWING)
+        and large.num_key_value_heads % small.num_key_value_heads == 0
     )
 
 
@@ -102,7 +106,10 @@ def widen_weights(weights: dict[str, Tensor], small: Shape, network: Network) ->
     gain = (small.hidden_size / network.shape.hidden_size) ** 0.5
     result = {}
     for name, own in network.state_dict().items():
-        if (given := weights.get(name)) is None or own.shape == given.shape:
+        given = weights.get(name)
+        if given is not None and name.endswith(_SHARED_HEADS):
+            given = _repeat_heads(given, small, network.shape)
+        if given is None or own.shape == given.shape:
             result[name] = own if given is None else given
             continue
         widened = own.clone()
@@ -116,6 +123,12 @@ def widen_weights(weights: dict[str, Tensor], small: Shape, network: Network) ->
             widened[rows[:, None], columns] = given
         result[name] = widened
     return result
+
+
+def _repeat_heads(weights: Tensor, small: Shape, large: Shape) -> Tensor:
+    """The key or value weights of `small` for the heads of `large`: each head as often as it has become."""
+    heads = weights.view(small.num_key_value_heads, small.head_dim, -1)
+    return heads.repeat_interleave(large.num_key_value_heads // small.num_key_value_heads, 0).flatten(0, 1)
 
 
 def _place_heads(small: Shape, large: Shape) -> Tensor:

@@ -104,7 +104,7 @@ class _Attention(nn.Module):
         for block in range(_QUERY_BLOCKS):
             start, end = block * length // _QUERY_BLOCKS, (block + 1) * length // _QUERY_BLOCKS
             # Queries that share keys are rows of one product.
-            rows = queries[:, :, start:end].reshape(stacked, -1, size)
+            rows = queries[:, :, start:end].contiguous().view(stacked, -1, size)
             scores = torch.bmm(rows, keys[..., :end]).view(stacked, shared, end - start, end)
             # Queries and keys are normalised, so no score is large enough for its exponential to overflow.
             weights = torch.exp(scores + mask[start:end, :end]).view(stacked, -1, end)
@@ -223,17 +223,11 @@ class Network(nn.Module):
 
     def compute_loss(self, ids: Tensor, targets: Tensor) -> Tensor:
         """Mean cross-entropy in nats over the targets (batch, length) that are not -100."""
-        return self.compute_target_loss(self.compute_hidden(ids, self.get_mask(ids.shape[1])), targets)
+        return self.compute_target_losses(self.compute_hidden(ids, self.get_mask(ids.shape[1])), targets).mean()
 
-    def compute_target_loss(self, hidden: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The same from the last hidden states; logits are computed for the positions with a target only.
-
-        With `weights` (batch, length) it is the weighted mean.
-        """
+    def compute_target_losses(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """The cross-entropy in nats of each target (batch, length) that is not -100, in their order, from the last
+        hidden states; logits are computed for these positions only."""
         wanted = (targets.flatten() != -100).nonzero().squeeze(1)
         logits = functional.linear(hidden.flatten(0, 1)[wanted], self.model.embed_tokens.weight)
-        if weights is None:
-            return functional.cross_entropy(logits.float(), targets.flatten()[wanted])
-        shares = weights.flatten()[wanted]
-        losses = functional.cross_entropy(logits.float(), targets.flatten()[wanted], reduction="none")
-        return (losses * shares).sum() / shares.sum()
+        return functional.cross_entropy(logits.float(), targets.flatten()[wanted], reduction="none")

@@ -6,7 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from ferrule.errors import SettingsError
 from ferrule.training.synth import FULL
@@ -36,8 +37,10 @@ class Recipe(BaseModel):
     start: Path | Recipe | None = None
     """What to start from: a folder with a model, or the recipe of a run that is made first. It may be a smaller
     network, which is grown. None starts from scratch."""
-    heads: Annotated[int, Field(gt=0, multiple_of=2)] = 6
-    """Query heads of size 32; there are two key-value heads."""
+    heads: Annotated[int, Field(gt=0)] = 6
+    """Query heads of size 32."""
+    key_value_heads: Annotated[int | None, Field(gt=0)] = None
+    """Key-value heads, each of which several query heads share; None is one for each."""
     matrix_rate: float = 0.02
     """Peak learning rate of Muon."""
     other_rate: float = 4e-3
@@ -57,6 +60,10 @@ class Recipe(BaseModel):
     choice_weight: Annotated[float, Field(ge=1)] = 3.0
     """How much more the choice among offered tools counts in the loss than what follows from it: whether an answer
     begins with a call, and the name of the tool. These are few tokens of many."""
+    context_weight: Annotated[float, Field(ge=0)] = 0.07
+    """How much a token of what the model only reads, offers and requests, counts of one that it is to write; it falls
+    as the rates do. What a request shares with an offer is learned from them too: a network learns to compare sooner.
+    The loss that is reported is that of what is to be written."""
     checkpoint_every: Annotated[int, Field(gt=0)] = 250
     """Steps between checkpoints, from which an interrupted run continues."""
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -66,6 +73,14 @@ class Recipe(BaseModel):
     """Compile the network if there is a C++ compiler: about a sixth faster."""
     data: Path | None = None
     """A JSONL file of `ferrule synth` to train on repeatedly; None draws new conversations for every step."""
+
+    @field_validator("key_value_heads")
+    @classmethod
+    def _check_sharing(cls, value: int | None, others: ValidationInfo) -> int | None:
+        heads = others.data.get("heads")
+        if value is not None and heads is not None and heads % value:
+            raise PydanticCustomError("divisor", "Input should be a divisor of {heads} (heads)", {"heads": heads})
+        return value
 
     def compute_rate(self, step: int) -> float:
         """The share of the peak rates at a step: a rise, a plateau, and a fall to zero."""

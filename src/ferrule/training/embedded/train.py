@@ -25,7 +25,7 @@ from torch import Tensor
 
 from ferrule.errors import ModelError, SettingsError
 from ferrule.tokens.word_tokenizer import WordTokenizer
-from ferrule.training.embedded.batches import Batches, Part, load_file, split_batch
+from ferrule.training.embedded.batches import IGNORED, Batches, Part, load_file, split_batch
 from ferrule.training.embedded.checkpoint import TOKENIZER, export, write_embedded_tokenizer
 from ferrule.training.embedded.growing import begin_from
 from ferrule.training.embedded.network import Network, Shape
@@ -57,6 +57,7 @@ def make_shape(recipe: Recipe) -> Shape:
         hidden_size=recipe.hidden_size,
         num_hidden_layers=recipe.layers,
         num_attention_heads=recipe.heads,
+        num_key_value_heads=recipe.key_value_heads or recipe.heads,
         intermediate_size=3 * recipe.hidden_size,
     )
 
@@ -224,12 +225,15 @@ class _Run:
                     self._save(done)
 
     def _step(self, step: int, ids: Tensor, targets: Tensor) -> float:
-        parts = split_batch(ids.to(self._device), targets.to(self._device), self._recipe.choice_weight)
+        recipe, rate = self._recipe, self._recipe.compute_rate(step)
+        parts = split_batch(
+            ids.to(self._device), targets.to(self._device), recipe.choice_weight, recipe.context_weight * rate
+        )
         loss = sum(map(self._add_gradients, parts))
         self._take_gradients()
         if self._group is not None:
             _average_gradients(self._network, self._recipe.workers)
-        self._optimizer.step(self._recipe.compute_rate(step))
+        self._optimizer.step(rate)
         self._network.zero_grad()
         if self._computed is not self._network:
             self._computed.copy_weights(self._network)
@@ -237,9 +241,10 @@ class _Run:
 
     def _add_gradients(self, part: Part) -> float:
         hidden = self._computed.compute_hidden(part.ids, self._computed.get_mask(part.ids.shape[1]))
-        loss = self._computed.compute_target_loss(hidden, part.targets, part.weights) * part.share
-        torch.autograd.backward(loss)
-        return loss.item()
+        has_target = part.targets != IGNORED
+        losses = self._computed.compute_target_losses(hidden, part.targets) * part.weights[has_target]
+        torch.autograd.backward(losses.sum())
+        return losses.detach()[part.is_trained[has_target]].sum().item()
 
     def _take_gradients(self) -> None:
         """Move the gradients to the weights that the optimizer changes."""

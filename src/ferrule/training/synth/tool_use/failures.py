@@ -26,7 +26,7 @@ _MESSAGES = (
     "{name} must not be empty", "[Errno 2] No such file or directory: '{value}'", "expected {name}",
 )  # fmt: skip
 _DENIALS = (
-    "denied by the user",
+    "the user said no",
     "not now",
     "nobody answered",
     "use another tool",
