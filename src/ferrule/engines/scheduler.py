@@ -26,8 +26,9 @@ from ferrule.errors import EngineError
 # New prompt ids in one step: more would waste work above the diagonal, and delay the others for longer.
 CHUNK = 256
 # Seconds without work after which what the last conversation left in its place is stored: a request from another
-# conversation then needn't wait for that copy.
-PAUSE = 0.002
+# conversation then needn't wait for that copy. Long enough that a turn which follows a quick tool's result, and goes on
+# in that place, doesn't meet the copy.
+PAUSE = 0.02
 
 
 @dataclass(slots=True, eq=False)
