@@ -103,7 +103,8 @@ class _Attention(nn.Module):
         mixed = []
         for block in range(_QUERY_BLOCKS):
             start, end = block * length // _QUERY_BLOCKS, (block + 1) * length // _QUERY_BLOCKS
-            # Queries that share keys are rows of one product.
+            # Queries that share keys are rows of one product. Copied also where none do: compiled for any length, a
+            # view would keep the strides of the first one.
             rows = queries[:, :, start:end].contiguous().view(stacked, -1, size)
             scores = torch.bmm(rows, keys[..., :end]).view(stacked, shared, end - start, end)
             # Queries and keys are normalised, so no score is large enough for its exponential to overflow.
