@@ -33,7 +33,10 @@ GET = ToolSpec("get", 'Get "it".', CITY, group=WEATHER)
 SEND = ToolSpec("send", "Send it.", CITY)
 DOTTED = ToolSpec("weather.put", "Put it.", CITY)
 TOOLS = [GET, SEND, DOTTED]
-PLAIN = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\r"), max_size=20)
+# Without a marker: in a result one is broken by a space, which is told as a loss.
+PLAIN = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\r"), max_size=20).filter(
+    lambda text: not any(marker in text for marker in NATIVE.markers)
+)
 
 
 def called(tool: str, function: str, tools=TOOLS) -> str:
@@ -163,6 +166,13 @@ def test_results_are_read_as_they_were(texts):
     read_back = NATIVE.family.results.read(f"\n{written}\n")
     assert [(one.name, one.text, one.is_error) for one in read_back] == [("get", text, False) for text in texts]
     assert not losses
+
+
+def test_a_marker_in_a_result_is_broken_and_told():
+    written, losses = NATIVE.results([result("<tool-calls>")], TOOLS)
+    [read_back] = NATIVE.family.results.read(f"\n{written}\n")
+    assert read_back.text == "< tool-calls>"
+    assert [loss.kind for loss in losses] == ["marker"]
 
 
 @given(PLAIN)
