@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from ferrule.dialects.families.nanochat import ASSISTANT_START, PYTHON_START
 from ferrule.dialects.families.nanochat_tools import TOOLS_START
@@ -166,7 +167,7 @@ def split_batch(
     weights = weigh_choices(ids, choice_weight) * is_trained
     wanted = weights.sum()
     if context_weight:
-        following = torch.cat((ids[:, 1:], torch.zeros_like(ids[:, :1])), 1)
+        following = functional.pad(ids[:, 1:], (0, 1), value=_PADDING)
         is_context = ~is_trained & (following != _PADDING)
         weights = weights + context_weight * is_context
         targets = torch.where(is_context, following, targets)
