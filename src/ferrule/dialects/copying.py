@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from ferrule.dialects.copy_boundaries import NameRules, find_boundaries
 from ferrule.dialects.grammar import NOTHING, Grammar, GrammarChoice, GrammarSequence, LiteralText
 from ferrule.dialects.notations.pythonic import write_literal
 
@@ -18,28 +19,34 @@ _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff"
 _PIECE = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+|\s+|.", re.DOTALL)
 
 
-def make_copy_grammar(texts: Sequence[str]) -> Grammar | None:
+def make_copy_grammar(texts: Sequence[str], rules: NameRules | None = None) -> Grammar | None:
     """Some of the words and signs of one of these texts, escaped as between double quotes; None if they have none.
 
-    A copy neither begins nor ends inside of a word, or with white space. What no text in UTF-8 can hold is a `?`, as
-    the model was shown it.
+    A copy neither begins nor ends inside of a word, or with white space; with `rules` it is what people call a thing
+    (see `find_boundaries`). What no text in UTF-8 can hold is a `?`, as the model was shown it.
     """
-    copies = [copy for text in texts for copy in _list_copies(text.encode("utf-8", "replace").decode())]
+    copies = [copy for text in texts for copy in _list_copies(text.encode("utf-8", "replace").decode(), rules)]
     return GrammarChoice(tuple(copies)) if copies else None
 
 
-def _list_copies(text: str) -> list[Grammar]:
+def _list_copies(text: str, rules: NameRules | None) -> list[Grammar]:
     """The copies from each place of a text on. Each is a piece and those that follow, so all share their ends."""
     copies: list[Grammar] = []
     following: Grammar | None = None
-    for piece in reversed(list(_split(text))):
+    pieces = list(_split(text))
+    boundaries = [(True, True)] * len(pieces) if rules is None else list(find_boundaries(pieces, rules))
+    for piece, (may_begin, may_end) in zip(reversed(pieces), reversed(boundaries), strict=True):
         written = LiteralText(write_literal(piece)[1:-1])
-        if not piece.isspace():
-            more = NOTHING if following is None else GrammarChoice((NOTHING, following))
+        if piece.isspace():
+            following = None if following is None else GrammarSequence((written, following))
+            continue
+        if following is not None:
+            more = GrammarChoice((NOTHING, following)) if may_end else following
             following = GrammarSequence((written, more))
+        elif may_end:
+            following = written
+        if may_begin and following is not None:
             copies.append(following)
-        elif following is not None:
-            following = GrammarSequence((written, following))
     return copies
 
 

@@ -53,11 +53,13 @@ class Dialect(Protocol):
         """The whole conversation as segments."""
         ...
 
-    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = (), agreed: str = "") -> Grammar | None:
+    def make_grammar(
+        self, tools: Sequence[ToolSpec], told: Sequence[str] = (), request: str = "", agreed: str = ""
+    ) -> Grammar | None:
         """What a message can be where these tools are offered, for an engine that keeps to it; None: any text.
 
-        `told` are the texts that the model was given, for models that copy from them. `agreed` is the text of a call
-        that the user was asked about and said yes to: the message is this call.
+        `told` are the texts that the model was given, for models that copy from them, and `request` is the user's last
+        one. `agreed` is the text of a call that the user was asked about and said yes to: the message is this call.
         """
         ...
 
@@ -85,6 +87,7 @@ class WithoutGrammar:
         self,
         tools: Sequence[ToolSpec],  # noqa: ARG002
         told: Sequence[str] = (),  # noqa: ARG002
+        request: str = "",  # noqa: ARG002
         agreed: str = "",  # noqa: ARG002
     ) -> Grammar | None:
         """None: a message may be any text."""

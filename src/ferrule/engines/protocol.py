@@ -42,12 +42,14 @@ class Sampling:
 class Sampled:
     """One sampled id. `logprob` is the raw log-softmax (natural logarithm) before temperature, top-k and top-p.
 
-    `forced` is True if a constraint left only one legal id.
+    `forced` is True if a constraint left only one legal id. `constrained_logprob` is the log-softmax among the ids that
+    the constraint leaves, as far as they were tried: all that are likelier than this one; None without a constraint.
     """
 
     id: int
     logprob: float
     forced: bool = False
+    constrained_logprob: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

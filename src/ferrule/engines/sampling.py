@@ -28,6 +28,8 @@ class Sampler:
         self.constraint = constraint
         self.is_forced = False
         """Whether the constraint left one id only for the last one."""
+        self.constrained_logprob: float | None = None
+        """The last one's log-probability among the ids that the constraint left."""
         self.failure: EngineError | None = None
         """Why there is no next id: the generation can't go on, the others of the batch can."""
         self.is_greedy = sampling.temperature == 0
@@ -77,7 +79,13 @@ def _keep_legal(chosen: int, logits: Array, chooser: Sampler, constraint: Gramma
             return chosen
         chosen = int(scores.argmax() if chooser.is_greedy else _draw_ids(scores[None], [chooser])[0])
     constraint.advance(chosen)
+    chooser.constrained_logprob = 0.0 if chooser.is_forced else _compute_logprob(scores, chosen)
     return chosen
+
+
+def _compute_logprob(scores: Array, chosen: int) -> float:
+    highest = scores.max()
+    return float(scores[chosen] - highest - np.log(np.exp(scores - highest).sum()))
 
 
 def _draw_ids(logits: Array, choosers: Sequence[Sampler]) -> NDArray[np.intp]:

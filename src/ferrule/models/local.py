@@ -124,7 +124,9 @@ class LocalModel(AsyncClosing):
         stop = _choose_stop_reason(finished, ended, bool(draft.gathered.calls))
         usage = Usage(finished.prompt_tokens, finished.cached_tokens, finished.sampled_tokens)
         message = self._make_message(draft, stop)
-        confidences = draft.spans.compute_confidences(draft.ids, draft.logprobs, self.tokenizer)
+        confidences = draft.spans.compute_confidences(
+            draft.ids, draft.constrained_logprobs, self.tokenizer, with_names=not self.constrains
+        )
         withheld = self._withhold(message, confidences, conversation)
         if withheld is not None:
             said_instead, question, calls = withheld
@@ -140,7 +142,7 @@ class LocalModel(AsyncClosing):
         if not self.constrains:
             return None
         agreed = find_agreed_call(conversation) if self.withhold_below is not None else ""
-        return self.dialect.make_grammar(tools, _list_told(conversation), agreed)
+        return self.dialect.make_grammar(tools, _list_told(conversation), _find_request(conversation), agreed)
 
     def _find_ids(self, names: Iterable[str]) -> list[int]:
         """The ids of those control tokens that the tokenizer has."""
@@ -210,6 +212,7 @@ class _SampledMessage:
     gathered: MessageParts
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    constrained_logprobs: list[float] = field(default_factory=list)
     spans: CallSpans = field(default_factory=CallSpans)
 
     def feed(self, batch: Iterable[Sampled]) -> list[ReaderEvent]:
@@ -217,6 +220,8 @@ class _SampledMessage:
         for token in batch:
             self.ids.append(token.id)
             self.logprobs.append(token.logprob)
+            constrained = token.constrained_logprob
+            self.constrained_logprobs.append(token.logprob if constrained is None else constrained)
         events: list[ReaderEvent] = []
         for text, is_control in self.detokenizer.feed(self.ids[start:]):
             events += self.reader.feed(text, is_control)
@@ -258,6 +263,11 @@ def _list_told(conversation: Conversation) -> list[str]:
     given = (message for message in conversation.messages if message.role != "assistant")
     texts = (part.text for message in given for part in message.parts if isinstance(part, Text | File | ToolResult))
     return [text for text in texts if text]
+
+
+def _find_request(conversation: Conversation) -> str:
+    """What the user said last."""
+    return next((message.text for message in reversed(conversation.messages) if message.role == "user"), "")
 
 
 def _make_sampling(settings: ModelSettings, messages: int) -> Sampling:

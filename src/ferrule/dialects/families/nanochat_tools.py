@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation, ToolCall
+from ferrule.dialects.call_grammar import CopySource, make_call_grammar
 from ferrule.dialects.copying import make_copy_grammar
 from ferrule.dialects.families.nanochat import (
     ASSISTANT_END,
@@ -40,8 +41,9 @@ from ferrule.dialects.grammar import (
     Repetition,
 )
 from ferrule.dialects.notations.expression_or_call import ExpressionOrCallSyntax, make_expression_grammar
+from ferrule.dialects.relevance import list_relevant_tools
 from ferrule.dialects.segments import Content, Control, Layout, Segment
-from ferrule.dialects.signatures import list_left_out, make_call_grammar, make_copied_literals, write_signature
+from ferrule.dialects.signatures import list_left_out, write_signature
 from ferrule.dialects.wording import WrappedResults
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
@@ -109,19 +111,22 @@ class NanochatTools(Nanochat):
         layout = super().layout(conversation, tools)
         return replace(layout, losses=(*layout.losses, *_list_losses(tools)))
 
-    def make_grammar(self, tools: Sequence[ToolSpec], told: Sequence[str] = (), agreed: str = "") -> Grammar | None:
-        """Text, and at its end perhaps a call that fits an offered signature, in which texts and numbers are copied.
+    def make_grammar(
+        self, tools: Sequence[ToolSpec], told: Sequence[str] = (), request: str = "", agreed: str = ""
+    ) -> Grammar | None:
+        """Text, and at its end perhaps a call that fits the signature of a tool that the request may mean.
 
-        What was `agreed` on is written as it is.
+        Its texts and numbers are copied. What was `agreed` on is written as it is.
         """
         if agreed:
             return GrammarSequence((ControlToken(PYTHON_START), LiteralText(agreed), ControlToken(PYTHON_END)))
         copy = make_copy_grammar(told)
-        # The calculator alone needs no numbers: an expression may have any.
-        literals = {} if _needs_no_offer(tools) else make_copied_literals(told, copy)
+        source = CopySource(told, request)
         calls = tuple(
-            make_expression_grammar(copy) if _is_calculator(spec) else make_call_grammar(spec, literals)
-            for spec in tools
+            make_expression_grammar(copy)
+            if _is_calculator(spec)
+            else make_call_grammar(spec, source.make_literals(spec))
+            for spec in _list_possible_tools(tools, request)
         )
         call = GrammarSequence((ControlToken(PYTHON_START), GrammarChoice(calls), ControlToken(PYTHON_END)))
         return GrammarSequence((_TEXT, GrammarChoice((ControlToken(ASSISTANT_END), call))))
@@ -129,6 +134,12 @@ class NanochatTools(Nanochat):
     def write_call(self, call: ToolCall) -> str:
         """The text of a call between the markers. Raises `DialectError` for arguments that aren't a JSON object."""
         return _SYNTAX.write_call(call)
+
+
+def _list_possible_tools(tools: Sequence[ToolSpec], request: str) -> list[ToolSpec]:
+    """Those that a request may mean. An expression shares no words with its tool, so the calculator always is."""
+    relevant = list_relevant_tools(request, [spec for spec in tools if not _is_calculator(spec)])
+    return [spec for spec in tools if _is_calculator(spec) or spec in relevant]
 
 
 def find_frame(control: Container[str]) -> str | None:

@@ -23,9 +23,9 @@ from ferrule.dialects.reader.stream import InputStream, Reading
 from ferrule.errors import DialectError
 
 _LONGEST_BEGINNING = 256
-_CHARACTERS = "0123456789.,_+-*/%^×÷·−[]:eE"
+_DIGITS = "0123456789"
+_SIGNS = ".,+-*/%^×÷·−[]:"
 _BLANKS = " \t\n"
-_WORDS = ("len", "count")
 _CALL = re.compile(r"\s*[\w.\-]+\(\s*(?:\)|[\w\-]+\s*=)")
 _BEGINNING = re.compile(r"\s*(?:[\w.\-]+(?:\(\s*(?:[\w\-]+\s*)?)?)?")
 
@@ -39,13 +39,14 @@ def make_expression_grammar(copy: Grammar | None = None) -> Grammar:
         quoted = tuple(_quote(quote, Repetition(_make_character(quote))) for quote in "\"'")
     else:
         quoted = (_quote('"', GrammarChoice((copy, _make_character('"'), NOTHING))),)
-    words = tuple(map(LiteralText, _WORDS))
+    # Words stand where an expression has them, so that no name of another tool begins as one: `count_stock`, `enclose`.
+    grouped = GrammarSequence((CharacterSet(_DIGITS), CharacterSet("_eE")))
     opened = GrammarSequence((
-        LiteralText("("),
-        Repetition(CharacterSet(f"({_BLANKS}")),
-        GrammarChoice((CharacterSet(_CHARACTERS), *words, *quoted)),
+        GrammarChoice((LiteralText("("), LiteralText("len("), LiteralText(".count("))),
+        Repetition(GrammarChoice((CharacterSet(f"({_BLANKS}"), LiteralText("len(")))),
+        GrammarChoice((CharacterSet(_DIGITS + _SIGNS), grouped, *quoted)),
     ))  # fmt: skip
-    one = GrammarChoice((CharacterSet(f"{_CHARACTERS}){_BLANKS}"), *words, opened, *quoted))
+    one = GrammarChoice((CharacterSet(f"{_DIGITS}{_SIGNS}){_BLANKS}"), grouped, opened, *quoted))
     return GrammarSequence((one, Repetition(one)))
 
 

@@ -17,20 +17,22 @@ from ferrule.training.embedded.asking import ScoredQuestion
 from ferrule.training.embedded.report import Share, Withheld, WithheldFigures
 
 MOST_RIGHT_WITHHELD = 50
-"""At most one in so many right answers with a call is withheld."""
+"""At most one in so many right answers is withheld."""
 
 
 def choose_threshold(scored: Iterable[ScoredQuestion]) -> float:
-    """A threshold that withholds at most one in 50 of the right answers with a call, and as many wrong ones as it can.
+    """A threshold that withholds at most one in 50 of the right answers, and as many wrong ones as it can.
 
     It lies midway between two answers: the last digits of a confidence depend on which questions are asked together.
     Raises `SettingsError` without any right answer with a call, or for a model that has no confidence.
     """
-    known = [(one.confidence, one.score.is_right) for one in scored if one.confidence is not None]
+    answers = list(scored)
+    known = [(one.confidence, one.score.is_right) for one in answers if one.confidence is not None]
     right = sorted(confidence for confidence, is_right in known if is_right)
     if not right:
         raise SettingsError("no threshold can be chosen: the model made no right call of which it says how sure it is")
-    first_made = right[len(right) // MOST_RIGHT_WITHHELD]
+    withheld = sum(one.score.is_right for one in answers) // MOST_RIGHT_WITHHELD
+    first_made = right[min(withheld, len(right) - 1)]
     return (max((confidence for confidence, _ in known if confidence < first_made), default=0.0) + first_made) / 2
 
 

@@ -1,0 +1,120 @@
+"""What a call that fits a signature can be, as a grammar; its texts and numbers may be kept to what was told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+
+from ferrule.dialects.copy_boundaries import NameRules
+from ferrule.dialects.copying import make_copy_grammar
+from ferrule.dialects.grammar import (
+    NOTHING,
+    CharacterSet,
+    Grammar,
+    GrammarChoice,
+    GrammarSequence,
+    LiteralText,
+    Repetition,
+)
+from ferrule.dialects.notations.pythonic import write_literal
+from ferrule.dialects.relevance import find_stems, list_descriptions
+from ferrule.dialects.signatures import SignatureParameter, list_parameters
+from ferrule.dialects.told_numbers import find_told_numbers, make_number_grammar
+from ferrule.toolspec import ToolSpec
+
+_DIGIT = CharacterSet("0123456789")
+_DIGITS = Repetition(_DIGIT)
+_WHOLE = GrammarSequence((
+    GrammarChoice((LiteralText("-"), NOTHING)),
+    GrammarChoice((LiteralText("0"), GrammarSequence((CharacterSet("123456789"), _DIGITS)))),
+))  # fmt: skip
+_DECIMALS = GrammarSequence((LiteralText("."), _DIGIT, _DIGITS))
+_HEX = CharacterSet("0123456789abcdef")
+_CONTROL = "".join(map(chr, range(0x20)))
+_ESCAPE = GrammarChoice((CharacterSet('"\\/bfnrt'), GrammarSequence((LiteralText("u"), _HEX, _HEX, _HEX, _HEX))))
+_IN_TEXT = GrammarChoice((
+    CharacterSet(f'"\\{_CONTROL}', is_excluded=True),
+    GrammarSequence((LiteralText("\\"), _ESCAPE)),
+))  # fmt: skip
+_LITERALS: Mapping[str, Grammar] = MappingProxyType({
+    "str": GrammarSequence((LiteralText('"'), Repetition(_IN_TEXT), LiteralText('"'))),
+    "int": _WHOLE,
+    "float": GrammarSequence((_WHOLE, GrammarChoice((_DECIMALS, NOTHING)))),
+    "bool": GrammarChoice((LiteralText("True"), LiteralText("False"))),
+})  # fmt: skip
+"""What a call writes, by the names of a signature."""
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)")
+
+
+class CopySource:
+    """The texts that the arguments of calls are copied from: all that a model was told, the user's `request` last."""
+
+    def __init__(self, texts: Sequence[str] = (), request: str = "") -> None:
+        self._texts = texts
+        self._numbers = {
+            name: make_number_grammar(set[Decimal]().union(*map(find_told_numbers, texts)), is_whole=name == "int")
+            for name in ("int", "float")
+        }
+        self._copies: dict[NameRules, Grammar | None] = {}
+        self._stems = find_stems(texts)
+        self._request_numbers = len(_NUMBER.findall(request))
+
+    def make_literals(self, spec: ToolSpec) -> Mapping[str, Grammar]:
+        """The literals of a tool's calls by the names of a signature; without anything to copy they are any."""
+        copy = self._make_copies(self._make_rules(spec)) or make_copy_grammar(self._texts)
+        if copy is None:
+            return _LITERALS
+        text = GrammarSequence((LiteralText('"'), copy, LiteralText('"')))
+        return {**_LITERALS, **self._numbers, "str": text}
+
+    def _make_copies(self, rules: NameRules) -> Grammar | None:
+        """One grammar for all tools with the same rules: of a long text it takes a while to make."""
+        if rules not in self._copies:
+            self._copies[rules] = make_copy_grammar(self._texts, rules)
+        return self._copies[rules]
+
+    def _make_rules(self, spec: ToolSpec) -> NameRules:
+        """No copy has the tool's own words at its ends, or a number where each one of the request is needed as such."""
+        parameters = list_parameters(spec)
+        named = find_stems([spec.name, *(one.name for one in parameters)])
+        needed = sum(one.is_required and one.takes_number for one in parameters)
+        return NameRules(
+            frozenset(find_stems(list_descriptions(spec)) & self._stems),
+            frozenset(named & self._stems),
+            may_be_numbers=not 0 < self._request_numbers <= needed,
+        )
+
+
+def make_call_grammar(spec: ToolSpec, literals: Mapping[str, Grammar] = _LITERALS) -> Grammar:
+    """What a call that fits the signature can be: arguments by name in their order, those that may be left out or not.
+
+    Values have the types of the signature, written as one of the `literals`; numbers are in decimal. A default may be
+    written too. Raises as `write_signature` does.
+    """
+    parameters = list_parameters(spec)
+    arguments = [
+        GrammarSequence((LiteralText(f"{one.name}="), _make_value_grammar(one, literals))) for one in parameters
+    ]
+    following = [
+        GrammarChoice((GrammarSequence((LiteralText(", "), argument)), *([] if one.is_required else [NOTHING])))
+        for argument, one in zip(arguments, parameters, strict=True)
+    ]
+    # Any argument up to the first required one may be the first that is written.
+    required = next((place for place, one in enumerate(parameters) if one.is_required), None)
+    firsts = range(len(parameters) if required is None else required + 1)
+    beginnings = tuple(GrammarSequence((arguments[place], *following[place + 1 :])) for place in firsts)
+    written = GrammarChoice((*beginnings, NOTHING) if required is None else beginnings)
+    return GrammarSequence((LiteralText(f"{spec.name}("), written, LiteralText(")")))
+
+
+def _make_value_grammar(parameter: SignatureParameter, literals: Mapping[str, Grammar]) -> Grammar:
+    shape, schema = parameter.shape, parameter.schema
+    choices = tuple(LiteralText(write_literal(choice)) for choice in shape.choices)
+    value = GrammarChoice(choices) if choices else literals[shape.type]
+    if shape.is_list:
+        more = Repetition(GrammarSequence((LiteralText(", "), value)))
+        entries = GrammarChoice((GrammarSequence((value, more)), NOTHING))
+        value = GrammarSequence((LiteralText("["), entries, LiteralText("]")))
+    return GrammarChoice((value, LiteralText(write_literal(schema["default"])))) if "default" in schema else value

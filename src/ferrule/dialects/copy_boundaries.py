@@ -1,0 +1,92 @@
+"""Where a text that is copied into an argument may begin and end, among the pieces of what was told.
+
+People name things by whole words: an article isn't a part of a name, a name isn't cut in two, what stands in quotes
+stands there whole, and the words with which a tool describes itself lead to a value (`tank T2`) and aren't one. The
+rules are for English. They forbid 5 of the 331 texts in the calls of the embedded model's open list, and 4% of the
+drawn ones that it is trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ferrule.dialects.relevance import find_stems
+
+_SMALL_WORDS = (
+    "a an the my our some any in of is are and or for to with at on from that its it's it i'd i i'm be was were can "
+    "could will would do does did have has this these those by as but then than please"
+)
+"""Words with which the name of no thing begins or ends."""
+_DAYS_AND_MONTHS = (
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
+    "september october november december"
+)
+_SMALL = frozenset(_SMALL_WORDS.split())
+_CALENDAR = frozenset(_DAYS_AND_MONTHS.split())
+_JOINING = frozenset("-./@_#:")
+"""Signs that join what stands on both sides of them."""
+_QUOTES = {'"': '"', "\u201c": "\u201d"}
+_SENTENCE_ENDS = ".!?\n:;"
+
+
+@dataclass(frozen=True, slots=True)
+class NameRules:
+    """With which words no copy begins and ends, by their stems, and whether it may with a number."""
+
+    not_first: frozenset[str] = frozenset()
+    not_last: frozenset[str] = frozenset()
+    may_be_numbers: bool = True
+
+
+def find_boundaries(pieces: Sequence[str], rules: NameRules) -> Iterator[tuple[bool, bool]]:
+    """Whether a copy may begin with each of these words, white spaces and signs, and whether it may end with it."""
+    quoted = _find_quotations(pieces)
+    has_small_letters = any(piece[0].islower() for piece in pieces)
+    for place, piece in enumerate(pieces):
+        first, last = quoted.get(place, (place, place))
+        may_begin, may_end = place == first, place == last
+        if _is_word(piece):
+            before, after = _get(pieces, place - 1), _get(pieces, place + 1)
+            stems = find_stems([piece])
+            is_unlikely = piece in _SMALL or (piece[0].isdigit() and not rules.may_be_numbers)
+            may_begin &= before in _QUOTES or not (is_unlikely or stems & rules.not_first)
+            may_end &= not (is_unlikely or stems & rules.not_last)
+            may_begin &= not (before in _JOINING and _is_word(_get(pieces, place - 2)))
+            may_end &= not (after in _JOINING and _is_word(_get(pieces, place + 2)))
+            if has_small_letters:
+                may_begin &= not _is_one_name(pieces, place - 2)
+                may_end &= not _is_one_name(pieces, place)
+        yield may_begin, may_end
+
+
+def _is_one_name(pieces: Sequence[str], place: int) -> bool:
+    """Whether a word and the next one are parts of one name: both have a capital, and not as a sentence's first."""
+    first, space, second = (_get(pieces, place + more) for more in range(3))
+    if not (first[:1].isupper() and space == " " and second[:1].isupper()):
+        return False
+    if {first.lower(), second.lower()} & _CALENDAR:
+        return False
+    before = "".join(pieces[max(0, place - 2) : place]).rstrip(" ")
+    return bool(before) and before[-1] not in _SENTENCE_ENDS
+
+
+def _find_quotations(pieces: Sequence[str]) -> dict[int, tuple[int, int]]:
+    """The first and the last piece of the quotation in which each piece stands."""
+    found: dict[int, tuple[int, int]] = {}
+    start, closing = 0, ""
+    for place, piece in enumerate(pieces):
+        if closing and piece == closing:
+            found |= dict.fromkeys(range(start, place), (start, place - 1))
+            closing = ""
+        elif not closing and piece in _QUOTES:
+            start, closing = place + 1, _QUOTES[piece]
+    return found
+
+
+def _get(pieces: Sequence[str], place: int) -> str:
+    return pieces[place] if 0 <= place < len(pieces) else ""
+
+
+def _is_word(piece: str) -> bool:
+    return piece[:1].isalnum()

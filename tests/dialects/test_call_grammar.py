@@ -1,0 +1,318 @@
+"""What a call of an offered tool may be: its signature's types, and copies of what the model was told."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from grammar_checks import is_in, spec_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferrule.conversation import ToolCall
+from ferrule.dialects import get_dialect
+from ferrule.dialects.call_grammar import CopySource, make_call_grammar
+from ferrule.dialects.copying import make_copy_grammar
+from ferrule.dialects.notations.expression_or_call import make_expression_grammar
+from ferrule.dialects.told_numbers import find_told_numbers, make_number_grammar
+from ferrule.engines.constraints import GrammarMatcher, VocabularyIndex
+from ferrule.formats.nanochat import load, read_offered_tools
+from ferrule.tokens.render import render
+from ferrule.tokens.tokenizer import ByteTokenizer, make_byte_tokenizer_json
+from ferrule.toolspec import ToolSpec
+from ferrule.training.synth import Mix, draw_examples, to_json
+
+DIALECT = get_dialect("nanochat-tools")
+CALCULATOR = ToolSpec("calculator", "Computes.", {"type": "object", "properties": {"expression": {"type": "string"}}})
+FORECAST = ToolSpec(
+    "forecast",
+    "",
+    {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer", "default": 1},
+            "unit": {"enum": ["celsius", "a.b", 3], "default": "celsius"},
+            "share": {"type": "number"},
+            "alerts": {"type": "boolean", "default": False},
+            "tags": {"type": "array", "items": {"type": "string"}, "default": []},
+        },
+        "required": ["city", "share"],
+    },
+)
+GIVEN = st.fixed_dictionaries(
+    {"city": st.text(max_size=12), "share": st.integers(-99, 99) | st.floats(-1e6, 1e6).map(lambda x: round(x, 3))},
+    optional={
+        "days": st.integers(-(10**12), 10**12),
+        "unit": st.sampled_from(["celsius", "a.b", 3]),
+        "alerts": st.booleans(),
+        "tags": st.lists(st.text(max_size=6), max_size=3),
+    },
+)
+
+
+@given(GIVEN)
+def test_a_call_that_fits_the_signature_is_in_the_grammar(given_arguments):
+    in_order = {name: given_arguments[name] for name in FORECAST.parameters["properties"] if name in given_arguments}
+    written = DIALECT.write_call(ToolCall("1", "forecast", json.dumps(in_order)))
+    assert is_in(make_call_grammar(FORECAST), written)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "forecast()",
+        'forecast(city="Oslo")',
+        'forecast(share=1.5, city="Oslo")',
+        'forecast(city="Oslo", share="1")',
+        'forecast(city="Oslo", share=1, days=1.5)',
+        'forecast(city="Oslo", unit="axb", share=1)',
+        'forecast(city="Oslo", unit=celsius, share=1)',
+        'forecast(city="Oslo", share=1, alerts=true)',
+        'forecast(city="Oslo", share=1, tags=["a", 2])',
+        'forecast(city="Oslo", share=1, tags=["a",])',
+        'forecast(city="Oslo", share=1, color="red")',
+        'forecast(city="Oslo", share=1',
+        'forecast(city="Oslo, share=1)',
+        "forecast(city='Oslo', share=1)",
+    ],
+)
+def test_a_call_that_does_not_is_not(written):
+    assert not is_in(make_call_grammar(FORECAST), written)
+
+
+def test_optional_arguments_may_all_be_left_out():
+    grammar = make_call_grammar(spec_of({"a": {"type": "integer"}, "b": {"type": "boolean"}, "c": {}}))
+    fitting = ["f()", "f(a=1)", "f(b=True)", "f(a=1, b=False)", 'f(a=1, c="x")', 'f(b=True, c="")', 'f(c="\\"")']
+    assert all(is_in(grammar, written) for written in fitting)
+    assert not any(is_in(grammar, written) for written in ["f(, a=1)", "f(b=True, a=1)", "f(a=1,)"])
+    assert is_in(make_call_grammar(spec_of({})), "f()")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "12 * (3 + 4)",
+        "((1))",
+        '"strawberry".count("r")',
+        '"a=b()".count("=")',
+        "'it\\'s'[::-1]",
+        "len( 'é' )",
+        '(len("ab") + len("c"))',
+        '"ab".count("b" * (1))',
+        "1_000 * 2.5e3 + 1E-3",
+    ],
+)
+def test_an_expression_is_one_and_no_call(expression):
+    assert is_in(make_expression_grammar(), expression)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "get_weather()",
+        'get_weather( city="Oslo")',
+        "f(a=1)",
+        "f( )",
+        "1 = 1",
+        "",
+        "find(città",
+        "len()",
+        "x + 1",
+        "count_stock",
+        "e",
+        "_",
+        '"a".count()',
+        "len",
+    ],
+)
+def test_a_call_by_name_is_no_expression(call):
+    assert not is_in(make_expression_grammar(), call)
+
+
+def test_almost_every_message_of_the_training_data_is_in_the_grammar(tmp_path):
+    (tmp_path / "tokenizer.json").write_text(json.dumps(make_byte_tokenizer_json(DIALECT.markers)))
+    tokenizer = ByteTokenizer(tmp_path / "tokenizer.json")
+    index, seen, refused = VocabularyIndex(tokenizer), 0, 0
+    for example in draw_examples(8, 100, mix=Mix(tools=1.0)):
+        data = to_json(example)
+        conversation, tools = load(data), read_offered_tools(data)
+        trace = render(conversation, DIALECT, tokenizer, tools=tools)
+        ends = {tokenizer.control[name] for name in ("<|assistant_end|>", "<|python_end|>")}
+        # What was asked in later turns makes no call of an earlier one illegal.
+        grammar = DIALECT.make_grammar(tools, [turn.user for turn in example.turns])
+        matcher = None
+        for token, is_trained in zip(trace.ids, trace.mask, strict=True):
+            if not is_trained:
+                continue
+            if matcher is None:
+                matcher, seen = GrammarMatcher(grammar, index), seen + 1
+            if not matcher.allows(token):
+                refused += 1
+                break
+            matcher.advance(token)
+            matcher = None if token in ends else matcher
+    assert seen > 150
+    assert refused < seen / 25  # what people don't call a thing (see `find_boundaries`) is now and then meant
+
+
+COPY = make_copy_grammar(['Café A-17,  please\nsay "hi"', "Oslo"])
+
+
+@pytest.mark.parametrize(
+    "text", ["Oslo", "Café", "A-17", "A", "-", "Café A-17,  please", "17,  please\nsay", 'say "hi"', '"']
+)
+def test_whole_words_in_a_row_are_a_copy(text):
+    assert is_in(COPY, json.dumps(text, ensure_ascii=False)[1:-1])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Osl", "slo", "oslo", "Caf", "Café ", " please", "A17", "please Oslo", "Oslo Oslo", "1"]
+)
+def test_anything_else_is_none(text):
+    assert not is_in(COPY, text)
+
+
+def test_combining_marks_stay_in_their_word():
+    copy = make_copy_grammar(["un cafe\u0301s noir"])
+    assert is_in(copy, "cafe\u0301s")
+    assert not any(is_in(copy, part) for part in ("cafe", "cafe\u0301", "s noir"))
+
+
+def test_scripts_without_spaces_are_copied_by_the_character():
+    assert is_in(make_copy_grammar(["東京の天気は"]), "東京")
+
+
+def test_what_utf8_cannot_hold_is_copied_as_it_is_shown():
+    assert is_in(make_copy_grammar(["a \ud800 b"]), "a ? b")
+
+
+def test_there_may_be_nothing_to_copy():
+    assert make_copy_grammar([]) is make_copy_grammar(["", " \n"]) is None
+
+
+def test_a_long_text_can_be_copied():
+    text = " ".join(map(str, range(3_000)))
+    assert is_in(make_copy_grammar([text]), text)
+
+
+def told_grammar(spec, told, request=""):
+    return make_call_grammar(spec, CopySource([told], request).make_literals(spec))
+
+
+def test_texts_of_calls_are_copies_or_defaults():
+    unit = {"type": "string", "default": "km"}
+    spec = spec_of({"city": {"type": "string"}, "unit": unit, "days": {"type": "integer"}})
+    grammar = told_grammar(spec, "from Oslo to Rome")
+    for arguments in (
+        'city="Oslo", days=9',
+        'city="Oslo to Rome", unit="km", days=9',
+        'city="Rome", unit="Rome", days=1',
+    ):
+        assert is_in(grammar, f"f({arguments})")
+    for arguments in ('city="Paris", days=9', 'city="km", days=9', 'city="", days=1', 'city="to", days=1'):
+        assert not is_in(grammar, f"f({arguments})")
+
+
+TEXT = spec_of({"x": {"type": "string"}}, ["x"])
+
+
+def list_copies(told, spec=TEXT, request="", after=""):
+    """All that the text argument `x` may be, of the words and signs in a row of what was told."""
+    grammar = told_grammar(spec, told, request)
+    words = list(re.finditer(r"\w+|[^\w\s]", told))
+    found = {told[first.start() : last.end()] for first in words for last in words if first.start() < last.end()}
+    return {text for text in found if is_in(grammar, f"{spec.name}(x={json.dumps(text)}{after})")}
+
+
+def test_a_copy_has_no_small_words_at_its_ends():
+    assert list_copies("feed the red panda of it") == {
+        "feed",
+        "red",
+        "panda",
+        "feed the red",
+        "feed the red panda",
+        "red panda",
+    }
+
+
+def test_a_name_is_not_cut_in_two():
+    found = list_copies("when is Edith Crane at B-77")
+    assert {"Edith Crane", "B-77"} <= found
+    assert not found & {"Edith", "Crane", "B", "77"}
+    assert {"Oslo", "Monday"} <= list_copies("so Oslo Monday")
+    assert {"Ann"} <= list_copies("Call Ann")
+    assert {"EDITH", "CRANE"} <= list_copies("IS EDITH CRANE IN")
+
+
+def test_a_quotation_is_copied_whole():
+    assert list_copies('say "the end" now') >= {"the end"}
+    assert not list_copies('say "the end" now') & {"end", "the", 'say "the'}
+
+
+def test_the_words_of_a_tool_lead_to_a_value():
+    feed = replace(TEXT, name="feed_fish", description="Feeds a tank.")
+    assert list_copies("feed tank T2", feed) == {"T2"}
+    # Where nothing else was told, they may be one.
+    assert list_copies("feed the fish", feed) >= {"fish"}
+
+
+def test_numbers_that_are_all_needed_are_in_no_text():
+    told = "3 kilos of chard"
+    sized = spec_of({"x": {"type": "string"}, "n": {"type": "integer"}}, ["x", "n"])
+    assert list_copies(told, sized, request=told, after=", n=3") == {"kilos", "chard", "kilos of chard"}
+    assert {"3", "3 kilos"} <= list_copies(told, sized, after=", n=3")
+    assert {"3", "3 kilos"} <= list_copies(told, request=told)
+
+
+def test_numbers_of_calls_are_copied():
+    spec = spec_of({"kilos": {"type": "number"}, "vintage": {"type": "integer"}})
+    grammar = told_grammar(spec, "7.25 kg of the 1,934, a dozen, for three thousand twenty")
+    for kilos, vintage in (("7.25", "1934"), ("3020", "12"), ("7", "-25"), ("7.0", "934"), ("2", "3000"), ("12", "0")):
+        assert is_in(grammar, f"f(kilos={kilos}, vintage={vintage})")
+    for kilos, vintage in (("1.25", "1934"), ("7.25", "1935"), ("7.25", "7.25"), ("7.2", "12")):
+        assert not is_in(grammar, f"f(kilos={kilos}, vintage={vintage})")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("89,000 miles", "89000"),
+        ("3.5k", "3500"),
+        ("2.5 million", "2500000"),
+        ("forty-two", "42"),
+        ("two hundred and five", "205"),
+        ("half a dozen", "6"),
+        ("one and a half", "1.5"),
+        ("the third one", "3"),
+        ("two point five", "2.5"),
+        ("minus 40%", "40"),
+        ("A17", "17"),
+        ("a hundred", "100"),
+        ("twelve thousand three hundred and one", "12301"),
+        ("9" * 5000, "9" * 5000),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_numbers_are_found_as_people_write_them(text, number):
+    assert Decimal(number) in find_told_numbers(text)
+
+
+def test_a_long_number_is_copied_to_its_last_digit():
+    long = "1234567890" * 5 + ".25"
+    assert is_in(make_number_grammar(find_told_numbers(long), is_whole=False), long)
+    make_number_grammar(find_told_numbers("9" * 5000), is_whole=True)  # more digits than Python reads as an int
+
+
+def test_texts_of_expressions_are_copies_or_characters():
+    grammar = make_expression_grammar(make_copy_grammar(["how many Ts in 'kitten'"]))
+    assert all(is_in(grammar, written) for written in ['"kitten".count("t")', 'len("many Ts")', "3 * 4", '""'])
+    assert not any(is_in(grammar, written) for written in ['"kittten".count("t")', "'kitten'[::-1]", '"itten"'])
+
+
+def test_the_calculator_alone_copies_too():
+    grammar = DIALECT.make_grammar([CALCULATOR], ["spell kitten"])
+    assert grammar is not None
