@@ -130,6 +130,19 @@ def test_illegal_ids_are_left_out_and_the_others_keep_their_shares() -> None:
     assert sample_ids(logits, [greedy])[0] == [ord("!")]
 
 
+def test_a_probability_among_the_ids_that_are_left() -> None:
+    grammar = GrammarSequence((CharacterSet("ab"), CharacterSet("ab!"), LiteralText("c")))
+    logits = np.full((1, 262), -30, np.float32)
+    logits[0, [ord("!"), ord("a"), ord("b")]] = np.log([0.6, 0.3, 0.1])
+    sampler = Sampler(Sampling(), GrammarMatcher(grammar, VocabularyIndex(Tokens())))
+    assert sample_ids(logits, [sampler])[0] == [ord("a")]
+    assert sampler.constrained_logprob == pytest.approx(np.log(0.75), abs=1e-4)
+    assert sample_ids(logits, [sampler])[0] == [ord("!")]
+    assert sampler.constrained_logprob is None
+    assert sample_ids(logits, [sampler])[0] == [ord("c")]
+    assert sampler.constrained_logprob == 0
+
+
 @pytest.mark.parametrize(
     ("text", "forced"), [(b"", True), (b"f", False), (b"fa", True), (b"f(", False), (b"f(ab)", True)]
 )

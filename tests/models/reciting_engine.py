@@ -37,7 +37,6 @@ class RecitingEngine(AsyncClosing):
         constraint: Any = None,
         cache_key: str | None = None,
     ) -> AsyncGenerator[list[Sampled] | Finished, None]:
-        assert constraint is None
         answer = self._answers[len(self.prompts)]
         assert answer[-1] in stop_ids
         self.prompts.append(tuple(ids))

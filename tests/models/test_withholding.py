@@ -217,6 +217,14 @@ async def test_a_calls_confidence_is_that_of_its_tokens(folder) -> None:
     assert finished.confidences == ()
 
 
+async def test_where_a_grammar_chooses_the_tool_its_name_does_not_count(folder) -> None:
+    local = load(folder, "Hm." + PARIS, withhold_below=None)
+    local.constrains = True
+    _, finished = await stream(local)
+    tokens = 2 + len('(city="Paris")')
+    assert finished.confidences == (pytest.approx(exp(-0.5 * tokens)),)
+
+
 async def test_nothing_of_a_withheld_call_is_streamed(folder) -> None:
     events, finished = await stream(load(folder, "Hm." + PARIS))
     assert not any(isinstance(event, CallStarted) for event in events)

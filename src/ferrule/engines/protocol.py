@@ -43,7 +43,7 @@ class Sampled:
     """One sampled id. `logprob` is the raw log-softmax (natural logarithm) before temperature, top-k and top-p.
 
     `forced` is True if a constraint left only one legal id. `constrained_logprob` is the log-softmax among the ids that
-    the constraint leaves, as far as they were tried: all that are likelier than this one; None without a constraint.
+    the constraint didn't refuse before this one was chosen, 0 where it is forced, and None where none was refused.
     """
 
     id: int

@@ -29,7 +29,7 @@ class Sampler:
         self.is_forced = False
         """Whether the constraint left one id only for the last one."""
         self.constrained_logprob: float | None = None
-        """The last one's log-probability among the ids that the constraint left."""
+        """The last one's log-probability among the ids that the constraint left; None if it refused none."""
         self.failure: EngineError | None = None
         """Why there is no next id: the generation can't go on, the others of the batch can."""
         self.is_greedy = sampling.temperature == 0
@@ -79,7 +79,9 @@ def _keep_legal(chosen: int, logits: Array, chooser: Sampler, constraint: Gramma
             return chosen
         chosen = int(scores.argmax() if chooser.is_greedy else _draw_ids(scores[None], [chooser])[0])
     constraint.advance(chosen)
-    chooser.constrained_logprob = 0.0 if chooser.is_forced else _compute_logprob(scores, chosen)
+    chooser.constrained_logprob = None if scores is logits else _compute_logprob(scores, chosen)
+    if chooser.is_forced:
+        chooser.constrained_logprob = 0.0
     return chosen
 
 
