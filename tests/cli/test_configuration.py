@@ -56,7 +56,7 @@ def test_paths_are_relative_to_the_file(config: Path) -> None:
     assert (config.parent / "kept.db").is_file()
     assert "3 messages  Hi" in configured(config, text, "history").stdout
     asked = configured(config, text, "ask", "Hi", "-m", "embedded", "--no-tools")
-    assert_refused(asked, "was trained to call tools; leave out --no-tools")
+    assert_refused(asked, "was trained to call tools; name one with --tools, leave out --no-tools")
 
 
 async def test_an_address_is_only_for_the_model_beside_it(config: Path) -> None:

@@ -38,6 +38,13 @@ def test_a_tool_of_ones_own_is_called() -> None:
     assert "Light rain, 14 degrees." in done.stdout
 
 
+def test_the_calculator_can_be_left_out() -> None:
+    done = ferrule("ask", "What is 12 * 34?", "--tools", EXAMPLES / "weather_tool.py", "--no-calculator")
+    assert done.returncode == 0, done.stderr
+    assert "408" not in done.stdout
+    assert_refused(ferrule("ask", "What is 2 + 2?", "--no-calculator"), "trained to call tools; name one with --tools")
+
+
 def test_a_tool_that_has_no_signature_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     file = tmp_path / "pack_tool.py"
     file.write_text(
@@ -53,7 +60,7 @@ def test_a_tool_that_has_no_signature_is_refused_before_anything_is_written(tmp_
 def test_what_the_model_never_learned_is_refused_before_anything_is_written() -> None:
     assert_refused(
         ferrule("ask", "What is 2 + 2?", "--no-tools"),
-        "embedded was trained to call tools; leave out --no-tools, or choose another --model",
+        "embedded was trained to call tools; name one with --tools, leave out --no-tools, or choose another --model",
     )
     assert_refused(
         ferrule("ask", "What is 2 + 2?", "--mode", "hermes"),

@@ -19,7 +19,7 @@ def check_tools(model: Model, names: Sequence[str]) -> None:
     other = choose_advice("ask another model", "choose another --model")
     if known is None:
         if not names and not is_optional:
-            offer = choose_advice("offer it one with using(…)", "leave out --no-tools")
+            offer = choose_advice("offer it one with using(…)", "name one with --tools, leave out --no-tools")
             raise ModelError(f"{model.name} was trained to call tools; {offer}, or {other}")
         return
     unusable = [name for name in names if name not in known]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ferrule.cli.analysis_run import AnalysisFiles
 
 _WITHOUT = (
-    "system", "attachments", "schema", "mode", "record", "no_tools", "temperature", "seed", "max_tokens", "store",
-    "keep", "resume", "continue_last", "cost",
+    "system", "attachments", "schema", "mode", "record", "no_tools", "no_calculator", "temperature", "seed",
+    "max_tokens", "store", "keep", "resume", "continue_last", "cost",
 )  # fmt: skip
 _SETTINGS = ("share", "max_cost", "max_seconds", "max_calls", "max_iterations")
 """The options that are settings of their name."""

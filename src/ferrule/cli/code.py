@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ferrule.coding.program import CodingOptions, CodingRunner
     from ferrule.session.session import SessionRunner
 
-_WITHOUT = ("schema", "no_tools", "keep")
+_WITHOUT = ("schema", "no_tools", "no_calculator", "keep")
 _MARGIN = "  "
 """What stands before each line of an answer on a terminal: a call begins in the first column."""
 _LISTED_TURNS = 5

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from ferrule.cli.options import APPROVAL_HINT, AsJson, Changes, ConfigFile, ProfileName, check_profile
-from ferrule.cli.session_options import SessionOptions, add_session_options, make_pipeline
+from ferrule.cli.session_options import SessionOptions, add_session_options, collect_session_tools, make_pipeline
 
 if TYPE_CHECKING:
     from ferrule.agent.cases import Case, CaseReport
@@ -105,12 +105,10 @@ async def _ask_cases(
     options: SessionOptions, profile: Profile | None, cases: Sequence[Case], concurrency: int
 ) -> CaseReport:
     from ferrule.agent.cases import run_cases
-    from ferrule.cli.tools import collect_tools
     from ferrule.execution.tool_output import route_tool_output
     from ferrule.mcp.client import MCPServer
     from ferrule.session.approvals import open_permissions
     from ferrule.session.terminal_output import print_warnings
-    from ferrule.tools.registry import ToolRegistry
 
     pipeline = make_pipeline(options)
     servers = [MCPServer(one, start_timeout=options.mcp_timeout) for one in options.mcp or ()]
@@ -122,7 +120,7 @@ async def _ask_cases(
     ):
         granted = permissions.trust(*(one.origin for one in servers)) if options.trust else permissions
         policy = granted.policy if profile is None else replace(granted.policy, profile=profile)
-        registry = ToolRegistry() if options.no_tools else collect_tools(options.tools or [], options.plugins)
+        registry = collect_session_tools(options)
         prepared = pipeline.using(
             registry, *servers, policy=policy, approver=granted.approver, journal=granted.journal, workspace=Path.cwd()
         )

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
     from ferrule.session.session import SessionRunner
+    from ferrule.tools.registry import ToolRegistry
 
 PROVIDERS = (
     "openai, openai-responses, anthropic, google, azure, bedrock, vertex, vllm, sglang, llamacpp, ollama, lmstudio,"
@@ -130,6 +131,9 @@ class SessionOptions:
     ] = None
     tools: ToolFolders = None
     no_tools: Annotated[bool, typer.Option("--no-tools", help="Offer no tool, not even the calculator.")] = False
+    no_calculator: Annotated[
+        bool, typer.Option("--no-calculator", help="Offer only the tools that are named, not the calculator.")
+    ] = False
     plugins: Plugins = False
     mcp: Annotated[
         list[str] | None,
@@ -225,6 +229,16 @@ def _list_options(kind: Any) -> list[inspect.Parameter]:
     ]
 
 
+def collect_session_tools(options: SessionOptions) -> ToolRegistry:
+    """The tools that the options offer, without those of servers. Raises as `collect_tools` does."""
+    from ferrule.cli.tools import collect_tools
+    from ferrule.tools.registry import ToolRegistry
+
+    if options.no_tools:
+        return ToolRegistry()
+    return collect_tools(options.tools or [], options.plugins, with_calculator=not options.no_calculator)
+
+
 @contextmanager
 def open_session(options: SessionOptions, require_servers: bool = False) -> Iterator[SessionRunner]:
     """Open the session that the options describe; `require_servers` is whether each server must be reached.
@@ -234,19 +248,17 @@ def open_session(options: SessionOptions, require_servers: bool = False) -> Iter
     import asyncio
 
     from ferrule.agent.model_checks import check_tools
-    from ferrule.cli.tools import collect_tools
     from ferrule.execution.tool_output import route_tool_output
     from ferrule.session.approvals import open_permissions
     from ferrule.session.persistence import StoreOptions, open_autosave
     from ferrule.session.session import Session, SessionRunner
-    from ferrule.tools.registry import ToolRegistry
 
     attachments: tuple[Attachment, ...] = ()
     if options.attachments:
         from ferrule.cli.attachments import read_attachments
 
         attachments = read_attachments(options.attachments)
-    registry = ToolRegistry() if options.no_tools else collect_tools(options.tools or [], options.plugins)
+    registry = collect_session_tools(options)
     pipeline = make_pipeline(options)
     renderer = make_renderer(options)
     if options.cost:

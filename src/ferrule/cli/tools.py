@@ -88,7 +88,7 @@ def tools(  # noqa: PLR0913 - a command's options are its parameters
         typer.echo("\n".join(format_tool(spec)))
 
 
-def collect_tools(paths: Iterable[Path], plugins: bool = False) -> ToolRegistry:
+def collect_tools(paths: Iterable[Path], plugins: bool = False, *, with_calculator: bool = True) -> ToolRegistry:
     """Collect the calculator, the tools of files and folders (or built-in ones by name), and with `plugins` of plugins.
 
     Files of a folder, and plugins, that can't be used are listed on stderr. Raises `SettingsError` for a missing path,
@@ -100,7 +100,8 @@ def collect_tools(paths: Iterable[Path], plugins: bool = False) -> ToolRegistry:
     # What a file prints when it is imported must not get into a command's output, which may be JSON.
     with redirect_stdout(sys.stderr):
         once = {path.resolve(): path for path in paths}
-        registry = ToolRegistry([calculator, *map(load_path_or_builtin, once.values())])
+        own = [calculator] if with_calculator else []
+        registry = ToolRegistry([*own, *map(load_path_or_builtin, once.values())])
     for problem in registry.problems:
         _warn(f"{problem}; its tools are not offered")
     return _add_plugins(registry) if plugins else registry
