@@ -28,9 +28,13 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 def list_relevant_tools(request: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
     """The tools, without each whose words in common with the request are but some of another's."""
-    asked = find_stems([request])
-    shared = [asked & find_stems(list_descriptions(spec)) for spec in tools]
+    shared = [find_shared_stems(request, spec) for spec in tools]
     return [spec for spec, own in zip(tools, shared, strict=True) if not any(own < other for other in shared)]
+
+
+def find_shared_stems(request: str, spec: ToolSpec) -> set[str]:
+    """The words that a request has in common with what is said of a tool, by their beginnings."""
+    return find_stems([request]) & find_stems(list_descriptions(spec))
 
 
 def list_descriptions(spec: ToolSpec) -> Iterator[str]:

@@ -11,6 +11,7 @@ that tool's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,7 +42,7 @@ from ferrule.dialects.grammar import (
     Repetition,
 )
 from ferrule.dialects.notations.expression_or_call import ExpressionOrCallSyntax, make_expression_grammar
-from ferrule.dialects.relevance import list_relevant_tools
+from ferrule.dialects.relevance import find_shared_stems, list_relevant_tools
 from ferrule.dialects.segments import Content, Control, Layout, Segment
 from ferrule.dialects.signatures import list_left_out, write_signature
 from ferrule.dialects.wording import WrappedResults
@@ -50,6 +51,12 @@ from ferrule.toolspec import ToolSpec
 
 TOOLS_START, TOOLS_END = "<|tools_start|>", "<|tools_end|>"
 MOST_TOOLS = 8
+_ARITHMETIC = re.compile(
+    r"[+*/^×÷%=]|\d\D+\d|\b(?:letters?|words?|characters?|spell(?:ed)?|reversed?|backwards|length|times|plus|minus|subtract|"
+    r"divided?|multipl\w+|sum|average|difference|half|double|twice|percent|squared?|power|root|comput\w+|calculat\w+)\b",
+    re.IGNORECASE,
+)
+"""Two numbers, an operator, or a word of arithmetic or of letters."""
 _TEXT = Repetition(CharacterSet("", is_excluded=True))
 _SYNTAX = ExpressionOrCallSyntax(EXPRESSIONS)
 
@@ -137,9 +144,11 @@ class NanochatTools(Nanochat):
 
 
 def _list_possible_tools(tools: Sequence[ToolSpec], request: str) -> list[ToolSpec]:
-    """Those that a request may mean. An expression shares no words with its tool, so the calculator always is."""
-    relevant = list_relevant_tools(request, [spec for spec in tools if not _is_calculator(spec)])
-    return [spec for spec in tools if _is_calculator(spec) or spec in relevant]
+    """Those that a request may mean. An expression has no words of its tool, so other words tell that one is needed."""
+    others = [spec for spec in tools if not _is_calculator(spec)]
+    relevant = list_relevant_tools(request, others)
+    needs_expression = _ARITHMETIC.search(request) or not any(find_shared_stems(request, spec) for spec in others)
+    return [spec for spec in tools if spec in relevant or (_is_calculator(spec) and needs_expression)]
 
 
 def find_frame(control: Container[str]) -> str | None:
