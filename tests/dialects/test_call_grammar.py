@@ -277,6 +277,23 @@ def test_numbers_of_calls_are_copied():
         assert not is_in(grammar, f"f(kilos={kilos}, vintage={vintage})")
 
 
+def test_a_tool_is_not_called_before_it_was_told_what_it_needs():
+    text, number = {"type": "string"}, {"type": "integer"}
+
+    def is_callable(told, properties):
+        return CopySource(told).has_what_is_needed(spec_of(properties, properties))
+
+    assert is_callable(["for an hour", "12"], {"a": number, "b": number})
+    assert not is_callable(["for an hour"], {"a": number, "b": number})
+    assert not is_callable(["the f of it"], {"a": text})
+    assert is_callable(["the red panda"], {"a": text, "b": {"type": "array", "items": text}})
+    assert not is_callable(["the panda"], {"a": text, "b": {"type": "array", "items": text}})
+    assert is_callable(["the"], {"a": {"enum": ["x", "y"]}, "b": {"type": "boolean"}})
+    assert is_callable([], {"a": text, "b": number})
+    grammar = DIALECT.make_grammar([spec_of({"a": number}, ["a"])], ["so"], request="so")
+    assert "f(" not in repr(grammar)
+
+
 @pytest.mark.parametrize(
     ("text", "number"),
     [

@@ -33,7 +33,7 @@ def collect_calls(folder: Path, *, constrains: bool) -> list[ToolCall | Malforme
         async with random_model(folder, "nanochat-tools", likely=2.5) as local:
             local.constrains = constrains
             pipeline = model(local).using(move, halt).within(rounds=1)
-            asked = (pipeline.chat("Go!").with_(temperature=1.0, seed=n, max_tokens=200).run() for n in range(40))
+            asked = (pipeline.chat("Go 3!").with_(temperature=1.0, seed=n, max_tokens=200).run() for n in range(40))
             messages = [message for run in await asyncio.gather(*asked) for message in run.conversation.messages]
             return [call for message in messages for call in message.calls]
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from types import MappingProxyType
 
 from ferrule.dialects.copy_boundaries import NameRules
-from ferrule.dialects.copying import make_copy_grammar
+from ferrule.dialects.copying import count_copied_words, make_copy_grammar
 from ferrule.dialects.grammar import (
     NOTHING,
     CharacterSet,
@@ -21,7 +21,7 @@ from ferrule.dialects.grammar import (
 from ferrule.dialects.notations.pythonic import write_literal
 from ferrule.dialects.relevance import find_stems, list_descriptions
 from ferrule.dialects.signatures import SignatureParameter, list_parameters
-from ferrule.dialects.told_numbers import find_told_numbers, make_number_grammar
+from ferrule.dialects.told_numbers import count_told_numbers, find_told_numbers, make_number_grammar
 from ferrule.toolspec import ToolSpec
 
 _DIGIT = CharacterSet("0123456789")
@@ -68,6 +68,15 @@ class CopySource:
             return _LITERALS
         text = GrammarSequence((LiteralText('"'), copy, LiteralText('"')))
         return {**_LITERALS, **self._numbers, "str": text}
+
+    def has_what_is_needed(self, spec: ToolSpec) -> bool:
+        """Whether as many words and numbers were told as the tool requires; without any text, arguments may be any."""
+        required = [one for one in list_parameters(spec) if one.is_required]
+        texts, numbers = sum(one.takes_text for one in required), sum(one.takes_number for one in required)
+        return not any(self._texts) or (
+            sum(map(count_told_numbers, self._texts)) >= numbers
+            and count_copied_words(self._texts, self._make_rules(spec)) >= texts
+        )
 
     def _make_copies(self, rules: NameRules) -> Grammar | None:
         """One grammar for all tools with the same rules: of a long text it takes a while to make."""

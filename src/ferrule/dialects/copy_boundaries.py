@@ -15,7 +15,8 @@ from ferrule.dialects.relevance import find_stems
 
 _SMALL_WORDS = (
     "a an the my our some any in of is are and or for to with at on from that its it's it i'd i i'm be was were can "
-    "could will would do does did have has this these those by as but then than please"
+    "could will would do does did have has this these those by as but then than please you we they me us your what "
+    "when where which who how tell show give need want like there"
 )
 """Words with which the name of no thing begins or ends."""
 _DAYS_AND_MONTHS = (

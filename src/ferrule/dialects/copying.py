@@ -29,6 +29,16 @@ def make_copy_grammar(texts: Sequence[str], rules: NameRules | None = None) -> G
     return GrammarChoice(tuple(copies)) if copies else None
 
 
+def count_copied_words(texts: Sequence[str], rules: NameRules) -> int:
+    """With how many of the words of these texts a copy may begin."""
+    split = [list(_split(text)) for text in texts]
+    return sum(
+        may_begin and piece[0].isalnum()
+        for pieces in split
+        for piece, (may_begin, _) in zip(pieces, find_boundaries(pieces, rules), strict=True)
+    )
+
+
 def _list_copies(text: str, rules: NameRules | None) -> list[Grammar]:
     """The copies from each place of a text on. Each is a piece and those that follow, so all share their ends."""
     copies: list[Grammar] = []

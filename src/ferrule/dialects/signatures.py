@@ -101,6 +101,11 @@ class SignatureParameter:
         """Whether it takes one number, of any value."""
         return self.shape.type in ("int", "float") and not (self.shape.choices or self.shape.is_list)
 
+    @property
+    def takes_text(self) -> bool:
+        """Whether it takes any text, or a list of texts."""
+        return self.shape.type == "str" and not self.shape.choices
+
 
 def _read_shape(spec: ToolSpec, name: str, schema: Any, *, is_item: bool = False) -> ValueShape:
     known = read_parameter_type(schema, spec.parameters)

@@ -37,6 +37,8 @@ _IMPLIED = (
     "200 240 250 300 336 360 365 400 480 500 600 720 800 900 1000 1440 3600"
 )
 """Numbers that other words stand for: "both" is 2, "a week" 7 days or 168 hours."""
+_IMPLYING = "both couple day fortnight hour month once pair twice week weekend year"
+_NUMBER_WORDS = frozenset((*_VALUES, *_SCALES, *_IMPLYING.split()))
 _LONGEST = 12
 """Words that may say one number together."""
 
@@ -56,6 +58,12 @@ def _write(value: Decimal, is_whole: bool) -> Iterator[str]:
         yield digits
     if "." not in digits and not is_whole:
         yield f"{digits}.0"
+
+
+def count_told_numbers(text: str) -> int:
+    """How many numbers a text tells at most, with words that imply one: `two days` has two, `a week` one."""
+    lowered = text.lower()
+    return len(_DIGITS.findall(lowered)) + sum(word in _NUMBER_WORDS for word in _WORD.findall(lowered))
 
 
 def find_told_numbers(text: str) -> set[Decimal]:

@@ -134,6 +134,7 @@ class NanochatTools(Nanochat):
             if _is_calculator(spec)
             else make_call_grammar(spec, source.make_literals(spec))
             for spec in _list_possible_tools(tools, request)
+            if _is_calculator(spec) or source.has_what_is_needed(spec)
         )
         call = GrammarSequence((ControlToken(PYTHON_START), GrammarChoice(calls), ControlToken(PYTHON_END)))
         return GrammarSequence((_TEXT, GrammarChoice((ControlToken(ASSISTANT_END), call))))
