@@ -288,6 +288,7 @@ def test_a_tool_is_not_called_before_it_was_told_what_it_needs():
     assert not is_callable(["the f of it"], {"a": text})
     assert is_callable(["the red panda"], {"a": text, "b": {"type": "array", "items": text}})
     assert not is_callable(["the panda"], {"a": text, "b": {"type": "array", "items": text}})
+    assert is_callable(["send 🎉"], {"a": text, "b": text})
     assert is_callable(["the"], {"a": {"enum": ["x", "y"]}, "b": {"type": "boolean"}})
     assert is_callable([], {"a": text, "b": number})
     grammar = DIALECT.make_grammar([spec_of({"a": number}, ["a"])], ["so"], request="so")

@@ -30,10 +30,10 @@ def make_copy_grammar(texts: Sequence[str], rules: NameRules | None = None) -> G
 
 
 def count_copied_words(texts: Sequence[str], rules: NameRules) -> int:
-    """With how many of the words of these texts a copy may begin."""
+    """With how many of the words and emoji of these texts a copy may begin."""
     split = [list(_split(text)) for text in texts]
     return sum(
-        may_begin and piece[0].isalnum()
+        may_begin and (piece[0].isalnum() or unicodedata.category(piece[0]) == "So")
         for pieces in split
         for piece, (may_begin, _) in zip(pieces, find_boundaries(pieces, rules), strict=True)
     )
