@@ -46,3 +46,8 @@ def test_lists_strings_and_dicts_become_what_they_mean() -> None:
 def test_what_cannot_be_is_refused(make: Callable[[], object], said: str) -> None:
     with pytest.raises(ConversationError, match=said):
         make()
+
+
+def test_the_request_is_the_users_last_message() -> None:
+    assert Conversation().request == ""
+    assert Conversation((user("One"), assistant("Yes."), user("Two"), assistant("Yes."))).request == "Two"

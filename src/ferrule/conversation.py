@@ -383,6 +383,11 @@ class Conversation:
         return tuple([call for call in calls if call.id not in answered]) if calls else ()
 
     @property
+    def request(self) -> str:
+        """The text of the user's last message; empty without one."""
+        return next((message.text for message in reversed(self.messages) if message.role == "user"), "")
+
+    @property
     def next_call_number(self) -> int:
         """One more than the number of calls so far, for ids that are the same on every run."""
         return 1 + sum(len(m.calls) for m in self.messages if m.role == "assistant")

@@ -36,8 +36,7 @@ class InputGuardrail(Hooks):
         """Check the question before the first request."""
         if state.rounds:
             return
-        asked = next((one.text for one in reversed(state.conversation.messages) if one.role == "user"), "")
-        problem = await _find_problem(self._check, asked)
+        problem = await _find_problem(self._check, state.conversation.request)
         if problem is not None:
             state.stop(self._reason, problem)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import cached_property
 from types import MappingProxyType
 
 from ferrule.dialects.copy_boundaries import NameRules
@@ -49,21 +50,20 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)")
 
 
 class CopySource:
-    """The texts that the arguments of calls are copied from: all that a model was told, the user's `request` last."""
+    """The texts that the arguments of calls are copied from: all that a model was told, with the user's `request`.
+
+    Grammars are made where a tool needs them: a conversation with the calculator alone needs none.
+    """
 
     def __init__(self, texts: Sequence[str] = (), request: str = "") -> None:
         self._texts = texts
-        self._numbers = {
-            name: make_number_grammar(set[Decimal]().union(*map(find_told_numbers, texts)), is_whole=name == "int")
-            for name in ("int", "float")
-        }
         self._copies: dict[NameRules, Grammar | None] = {}
-        self._stems = find_stems(texts)
+        self._rules: dict[str, NameRules] = {}
         self._request_numbers = len(_NUMBER.findall(request))
 
     def make_literals(self, spec: ToolSpec) -> Mapping[str, Grammar]:
         """The literals of a tool's calls by the names of a signature; without anything to copy they are any."""
-        copy = self._make_copies(self._make_rules(spec)) or make_copy_grammar(self._texts)
+        copy = self._make_copies(self._get_rules(spec)) or make_copy_grammar(self._texts)
         if copy is None:
             return _LITERALS
         text = GrammarSequence((LiteralText('"'), copy, LiteralText('"')))
@@ -75,14 +75,28 @@ class CopySource:
         texts, numbers = sum(one.takes_text for one in required), sum(one.takes_number for one in required)
         return not any(self._texts) or (
             sum(map(count_told_numbers, self._texts)) >= numbers
-            and count_copied_words(self._texts, self._make_rules(spec)) >= texts
+            and count_copied_words(self._texts, self._get_rules(spec)) >= texts
         )
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, Grammar]:
+        told = set[Decimal]().union(*map(find_told_numbers, self._texts))
+        return {name: make_number_grammar(told, is_whole=name == "int") for name in ("int", "float")}
+
+    @cached_property
+    def _stems(self) -> set[str]:
+        return find_stems(self._texts)
 
     def _make_copies(self, rules: NameRules) -> Grammar | None:
         """One grammar for all tools with the same rules: of a long text it takes a while to make."""
         if rules not in self._copies:
             self._copies[rules] = make_copy_grammar(self._texts, rules)
         return self._copies[rules]
+
+    def _get_rules(self, spec: ToolSpec) -> NameRules:
+        if spec.name not in self._rules:
+            self._rules[spec.name] = self._make_rules(spec)
+        return self._rules[spec.name]
 
     def _make_rules(self, spec: ToolSpec) -> NameRules:
         """No copy has the tool's own words at its ends, or a number where each one of the request is needed as such."""

@@ -2,7 +2,7 @@
 
 People name things by whole words: an article isn't a part of a name, a name isn't cut in two, what stands in quotes
 stands there whole, and the words with which a tool describes itself lead to a value (`tank T2`) and aren't one. The
-rules are for English. They forbid 5 of the 331 texts in the calls of the embedded model's open list, and 4% of the
+rules are for English. They forbid 4 of the 331 texts in the calls of the embedded model's open list, and 4% of the
 drawn ones that it is trained on.
 """
 

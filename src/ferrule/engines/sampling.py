@@ -79,9 +79,10 @@ def _keep_legal(chosen: int, logits: Array, chooser: Sampler, constraint: Gramma
             return chosen
         chosen = int(scores.argmax() if chooser.is_greedy else _draw_ids(scores[None], [chooser])[0])
     constraint.advance(chosen)
-    chooser.constrained_logprob = None if scores is logits else _compute_logprob(scores, chosen)
     if chooser.is_forced:
         chooser.constrained_logprob = 0.0
+    else:
+        chooser.constrained_logprob = None if scores is logits else _compute_logprob(scores, chosen)
     return chosen
 
 

@@ -142,7 +142,7 @@ class LocalModel(AsyncClosing):
         if not self.constrains:
             return None
         agreed = find_agreed_call(conversation) if self.withhold_below is not None else ""
-        return self.dialect.make_grammar(tools, _list_told(conversation), _find_request(conversation), agreed)
+        return self.dialect.make_grammar(tools, _list_told(conversation), conversation.request, agreed)
 
     def _find_ids(self, names: Iterable[str]) -> list[int]:
         """The ids of those control tokens that the tokenizer has."""
@@ -263,11 +263,6 @@ def _list_told(conversation: Conversation) -> list[str]:
     given = (message for message in conversation.messages if message.role != "assistant")
     texts = (part.text for message in given for part in message.parts if isinstance(part, Text | File | ToolResult))
     return [text for text in texts if text]
-
-
-def _find_request(conversation: Conversation) -> str:
-    """What the user said last."""
-    return next((message.text for message in reversed(conversation.messages) if message.role == "user"), "")
 
 
 def _make_sampling(settings: ModelSettings, messages: int) -> Sampling:
