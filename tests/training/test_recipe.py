@@ -188,20 +188,22 @@ def test_blocks_of_queries_give_what_one_gives(monkeypatch) -> None:
     torch.testing.assert_close(network(ids), in_blocks, rtol=1e-4, atol=1e-5)
 
 
-def test_the_choice_of_a_tool_counts_more(tmp_path) -> None:
+def test_what_decides_counts_more(tmp_path) -> None:
     tokenizer = write_embedded_tokenizer(tmp_path)
 
     def encode(text: str) -> list[int]:
         pieces = re.split(r"(<\|\w+\|>)", text)
         return [one for piece in pieces for one in ([tokenizer.control[piece]] if "<|" in piece else piece.encode())]
 
-    called = "<|user_start|>go<|user_end|><|assistant_start|><|python_start|>add(a=(1))<|python_end|>Done."
-    with_offer, alone = encode("<|tools_start|>add(a: int)<|tools_end|>" + called), encode("<|bos|>" * 12 + called)
-    ids = torch.tensor([row + [0] * (120 - len(row)) for row in (with_offer, alone)])
+    asked = "<|user_start|>go<|user_end|><|assistant_start|>"
+    called = "<|python_start|>add(a=(1))<|python_end|>"
+    answer = called + "<|output_start|>1<|output_end|>Done.<|assistant_end|>"
+    with_call, without = encode(asked + answer + asked + answer), encode(asked + "None fits.<|assistant_end|>")
+    ids = torch.tensor([row + [0] * (200 - len(row)) for row in (with_call, without)])
     weights = batches.weigh_choices(ids, 4.0)
-    targets = ids[0].roll(-1)[weights[0] > 1].tolist()
-    assert targets == encode("<|python_start|>add(")
-    assert weights[1].max() == 1
+    targets = [row.roll(-1)[weight > 1].tolist() for row, weight in zip(ids, weights, strict=True)]
+    assert targets == [2 * encode(called), encode("N")]
+    assert weights.unique().tolist() == [1, 4]
 
 
 def test_the_context_counts_a_little_and_padding_nothing() -> None:

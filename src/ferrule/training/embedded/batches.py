@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ferrule.dialects.families.nanochat import ASSISTANT_START, PYTHON_START
-from ferrule.dialects.families.nanochat_tools import TOOLS_START
+from ferrule.dialects.families.nanochat import ASSISTANT_START, PYTHON_END, PYTHON_START
 from ferrule.errors import SettingsError
 from ferrule.formats.nanochat import load, read_jsonl
 from ferrule.tokens.render import Trace
@@ -25,7 +24,7 @@ from ferrule.training.embedded.rendering import render_conversation
 from ferrule.training.synth import EARLY, FULL, draw_examples, to_json
 
 IGNORED = -100
-_CALL_START, _OFFER_START, _ANSWER_START = map(get_control_id, (PYTHON_START, TOOLS_START, ASSISTANT_START))
+_CALL_START, _CALL_END, _ANSWER_START = map(get_control_id, (PYTHON_START, PYTHON_END, ASSISTANT_START))
 _TOKEN_CHARACTERS = 2
 """The fewest characters that a token of a long text has on average, about."""
 _STRIDE = 16
@@ -129,14 +128,13 @@ def _stack(traces: Iterable[Trace]) -> tuple[Tensor, Tensor]:
 
 
 def weigh_choices(ids: Tensor, weight: float) -> Tensor:
-    """How much the target at each position (rows, length) counts: `weight` where tools are offered and the target is
-    the first token of an answer or belongs to the name of a called tool, otherwise 1."""
+    """How much the target at each position (rows, length) counts: `weight` where the target is the first token of an
+    answer or belongs to a call, otherwise 1."""
     places = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
     never = torch.full_like(ids, -1)
-    called = torch.where(ids == _CALL_START, places, never).cummax(1).values
-    opened = torch.where(ids == ord("("), places, never).cummax(1).values
-    offered = (ids == _OFFER_START).any(1, keepdim=True)
-    return torch.where(offered & ((called > opened) | (ids == _ANSWER_START)), weight, 1.0)
+    begun = torch.where(ids == _CALL_START, places, never).cummax(1).values
+    ended = torch.where(ids == _CALL_END, places, never).cummax(1).values
+    return torch.where((begun > ended) | (ids == _ANSWER_START), weight, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

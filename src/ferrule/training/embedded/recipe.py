@@ -57,9 +57,9 @@ class Recipe(BaseModel):
     """Conversations with more tokens are excluded from training; those with foreign tools are drawn to fit."""
     tools: Annotated[float, Field(ge=0, le=1)] = FULL.tools
     """The share of conversations with foreign tools, after the short ones."""
-    choice_weight: Annotated[float, Field(ge=1)] = 3.0
-    """How much more the choice among offered tools counts in the loss than what follows from it: whether an answer
-    begins with a call, and the name of the tool. These are few tokens of many."""
+    choice_weight: Annotated[float, Field(ge=1)] = 2.5
+    """How much more a token counts in the loss that decides what is done, than one of the reply that follows from it:
+    the first of an answer, which begins a call or doesn't, and those of calls."""
     context_weight: Annotated[float, Field(ge=0)] = 0.07
     """How much a token of what the model only reads, offers and requests, counts of one that it is to write; it falls
     as the rates do. What a request shares with an offer is learned from them too: a network learns to compare sooner.
