@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from ferrule.training.synth.tool_use.tool_replies import write_missing_question
+from ferrule.dialects.missing import write_question
 
 FOLDER = Path(__file__).parents[2] / "src" / "ferrule" / "embedded" / "phrasings"
 LISTS = {"open_tools": "ot", "held_out_tools": "ht"}
@@ -102,7 +102,7 @@ def test_what_is_missing_is_a_required_argument_of_an_offered_tool(name: str) ->
     required = {tool["name"]: tool["parameters"].get("required", []) for tool in read_tools(name)}
     for entry in read_requests(name):
         if entry["kind"] == "missing":
-            questions = [write_missing_question(required[tool]).lower() for tool in entry["offered"] if required[tool]]
+            questions = [write_question(required[tool]).lower() for tool in entry["offered"] if required[tool]]
             assert any(all(said.lower() in asked for said in entry["says"]) for asked in questions), entry["id"]
 
 

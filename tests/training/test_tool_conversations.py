@@ -12,18 +12,17 @@ import pytest
 
 from ferrule import Policy, model, tool
 from ferrule.conversation import ToolCall
+from ferrule.dialects.missing import split_name, write_question
 from ferrule.formats.nanochat import dump, get_offered_tools, load, read_offered_tools
 from ferrule.models.scripted import ScriptedModel
 from ferrule.training.synth import EARLY, Example, Mix, draw_examples, to_json
 from ferrule.training.synth.generator import load_shipped_grammar
 from ferrule.training.synth.replies import show_list
 from ferrule.training.synth.tool_use.inventing import ToolInventor
-from ferrule.training.synth.tool_use.naming import split_name
 from ferrule.training.synth.tool_use.offer_drawing import OfferDrawer
 from ferrule.training.synth.tool_use.tool_replies import (
     DECLINED,
     write_joint_reply,
-    write_missing_question,
     write_tool_reply,
 )
 
@@ -219,8 +218,8 @@ def test_several_results_are_told_apart_by_their_labels() -> None:
 
 
 def test_the_question_for_what_is_missing_names_it() -> None:
-    assert write_missing_question(["city"]) == "Which city?"
-    assert write_missing_question(["cityName", "due_date"]) == "Which city name and due date?"
+    assert write_question(["city"]) == "Which city?"
+    assert write_question(["cityName", "due_date"]) == "Which city name and due date?"
 
 
 def test_held_out_texts_are_never_drawn_in_training() -> None:

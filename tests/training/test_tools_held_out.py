@@ -5,9 +5,9 @@ from importlib.resources import files
 
 import pytest
 
+from ferrule.dialects.missing import split_name
 from ferrule.training.synth import load_shipped_grammar
 from ferrule.training.synth.tool_use.inventing import list_invented_names, list_nouns
-from ferrule.training.synth.tool_use.naming import split_name
 
 # Words of the lists' domains that are too general to be a domain.
 GENERAL = frozenset(

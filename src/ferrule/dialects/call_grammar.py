@@ -67,21 +67,24 @@ class CopySource:
         if copy is None:
             return _LITERALS
         text = GrammarSequence((LiteralText('"'), copy, LiteralText('"')))
-        return {**_LITERALS, **self._numbers, "str": text}
+        return {"bool": _LITERALS["bool"], "str": text, **self._numbers}
 
     def has_what_is_needed(self, spec: ToolSpec) -> bool:
         """Whether as many words and numbers were told as the tool requires; without any text, arguments may be any."""
         required = [one for one in list_parameters(spec) if one.is_required]
         texts, numbers = sum(one.takes_text for one in required), sum(one.takes_number for one in required)
         return not any(self._texts) or (
-            sum(map(count_told_numbers, self._texts)) >= numbers
+            all(one.shape.type in self._numbers for one in required if one.takes_number)
+            and sum(map(count_told_numbers, self._texts)) >= numbers
             and count_copied_words(self._texts, self._get_rules(spec)) >= texts
         )
 
     @cached_property
     def _numbers(self) -> Mapping[str, Grammar]:
+        """The numbers that were told, by the type of the parameter; without any there is none."""
         told = set[Decimal]().union(*map(find_told_numbers, self._texts))
-        return {name: make_number_grammar(told, is_whole=name == "int") for name in ("int", "float")}
+        found = {name: make_number_grammar(told, is_whole=name == "int") for name in ("int", "float")}
+        return {name: grammar for name, grammar in found.items() if grammar is not None}
 
     @cached_property
     def _stems(self) -> set[str]:
@@ -114,12 +117,14 @@ def make_call_grammar(spec: ToolSpec, literals: Mapping[str, Grammar] = _LITERAL
     """What a call that fits the signature can be: arguments by name in their order, those that may be left out or not.
 
     Values have the types of the signature, written as one of the `literals`; numbers are in decimal. A default may be
-    written too. Raises as `write_signature` does.
+    written too. An argument is left out where there is no literal for its type. Raises as `write_signature` does.
     """
-    parameters = list_parameters(spec)
-    arguments = [
-        GrammarSequence((LiteralText(f"{one.name}="), _make_value_grammar(one, literals))) for one in parameters
-    ]
+    parameters, arguments = [], []
+    for one in list_parameters(spec):
+        value = _make_value_grammar(one, literals)
+        if value is not None:
+            parameters.append(one)
+            arguments.append(GrammarSequence((LiteralText(f"{one.name}="), value)))
     following = [
         GrammarChoice((GrammarSequence((LiteralText(", "), argument)), *([] if one.is_required else [NOTHING])))
         for argument, one in zip(arguments, parameters, strict=True)
@@ -132,12 +137,16 @@ def make_call_grammar(spec: ToolSpec, literals: Mapping[str, Grammar] = _LITERAL
     return GrammarSequence((LiteralText(f"{spec.name}("), written, LiteralText(")")))
 
 
-def _make_value_grammar(parameter: SignatureParameter, literals: Mapping[str, Grammar]) -> Grammar:
+def _make_value_grammar(parameter: SignatureParameter, literals: Mapping[str, Grammar]) -> Grammar | None:
+    """The values of a parameter; None if it has none."""
     shape, schema = parameter.shape, parameter.schema
     choices = tuple(LiteralText(write_literal(choice)) for choice in shape.choices)
-    value = GrammarChoice(choices) if choices else literals[shape.type]
+    value = GrammarChoice(choices) if choices else literals.get(shape.type)
+    default = LiteralText(write_literal(schema["default"])) if "default" in schema else None
+    if value is None:
+        return LiteralText("[]") if shape.is_list and default is None else default
     if shape.is_list:
         more = Repetition(GrammarSequence((LiteralText(", "), value)))
         entries = GrammarChoice((GrammarSequence((value, more)), NOTHING))
         value = GrammarSequence((LiteralText("["), entries, LiteralText("]")))
-    return GrammarChoice((value, LiteralText(write_literal(schema["default"])))) if "default" in schema else value
+    return value if default is None else GrammarChoice((value, default))

@@ -6,7 +6,9 @@ control token is a term of its own: text that looks like one is only text, as ev
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby, takewhile
 from typing import TypeAlias
 
 from ferrule.toolspec import JSONSchema
@@ -67,3 +69,30 @@ Grammar: TypeAlias = (
 )
 
 NOTHING = GrammarSequence(())
+
+
+def make_text_choice(texts: Iterable[str]) -> Grammar:
+    """One of these texts. What several begin with is there once, so that it is followed once."""
+    options: list[Grammar] = []
+    for first, group in groupby(sorted(set(texts)), key=lambda text: text[:1]):
+        alike = list(group)
+        # Of a sorted list all share what the first and the last one do.
+        ends = zip(alike[0], alike[-1], strict=False)
+        beginning = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+        rests = [text.removeprefix(beginning) for text in alike]
+        if not first or not any(rests):
+            options.append(LiteralText(beginning) if beginning else NOTHING)
+        else:
+            options.append(GrammarSequence((LiteralText(beginning), make_text_choice(rests))))
+    return options[0] if len(options) == 1 else GrammarChoice(tuple(options))
+
+
+def make_other_text(beginning: str) -> Grammar:
+    """Any text that doesn't begin like this."""
+    rest = Repetition(CharacterSet("", is_excluded=True))
+    options: list[Grammar] = []
+    for place, character in enumerate(beginning):
+        other = GrammarSequence((CharacterSet(character, is_excluded=True), rest))
+        alike = LiteralText(beginning[:place])
+        options += [GrammarSequence((alike, other)), alike] if place else [other, NOTHING]
+    return GrammarChoice(tuple(options))

@@ -1,7 +1,7 @@
 """The numbers that a text tells, in digits and in English words, for calls whose numbers are copied like their texts.
 
-A small model knows which number is meant more often than it writes all of its digits. Each number is found in every
-way in which it might be meant: "2,300" is 2300, but also 2 and 300.
+A small model knows which number is meant more often than it writes all of its digits. A numeral is one number, whole:
+2,300 is neither 2 nor 300, and a time or a date is none. Words may say several: "twenty-two" is 22, 20 and 2.
 """
 
 from __future__ import annotations
@@ -11,9 +11,17 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from ferrule.arithmetic.english_numbers import ORDINALS, TENS, UNITS
-from ferrule.dialects.grammar import Grammar, GrammarChoice, LiteralText
+from ferrule.dialects.grammar import Grammar, make_text_choice
 
-_DIGITS = re.compile(r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
+_DATE = re.compile(r"(?<!\d)\d{1,4}([-/])\d{1,2}\1\d{1,4}(?!\d)")
+_NUMERAL = re.compile(
+    r"(?<![^\W\d]|[.:])(?:(?<=\d)(?<!\b0)x|(?<!\d))(?!0x)"  # nothing that begins in a word, save for 30x40
+    r"(\d{1,3}(?: \d{3})+(?![\d.,:])|(?:\d[\d.,:]*)?\d|\.\d+)(e[+-]?\d+(?!\w))?(?![a-wyz]+\d)"
+)
+_PLAIN = re.compile(r"\d*\.?\d+")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_WITH_DECIMAL_COMMA = re.compile(r"(?:\d+|\d{1,3}(?:\.\d{3})+),\d+|\d{1,3}(?:\.\d{3}){2,}")
+_LISTED = re.compile(r"\d+(?:,\d+){2,}")
 _WORD = re.compile(r"[a-z]+")
 _VALUES = {
     **{word: Decimal(value) for word, value in (UNITS | TENS | ORDINALS).items()},
@@ -32,22 +40,33 @@ _SCALES = {
     "bn": 10**9,
 }
 _SCALED = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_SCALES)})\b")
-_IMPLIED = (
-    "0 1 2 3 4 5 6 7 8 9 10 11 12 14 15 18 20 21 24 25 28 30 31 36 40 45 48 50 52 60 72 75 80 90 100 120 150 168 180 "
-    "200 240 250 300 336 360 365 400 480 500 600 720 800 900 1000 1440 3600"
-)
-"""Numbers that other words stand for: "both" is 2, "a week" 7 days or 168 hours."""
+_IMPLIED = {
+    "both couple pair twice double weekend": "2",
+    "once single": "1",
+    "triple thrice": "3",
+    "quarter": "15",
+    "half": "30",
+    "hour": "1 60",
+    "day": "1 24",
+    "week": "1 7",
+    "fortnight": "14",
+    "month": "1 30 31",
+    "year": "1 12 365",
+    "full all maximum max": "100 10 5",
+    "no none nothing without off out mute close closed shut": "0",
+}
+"""Numbers that other words stand for, by these: "both" is 2, "a week" 7 days."""
+_IMPLIED_BY = {word: [*map(Decimal, values.split())] for words, values in _IMPLIED.items() for word in words.split()}
 _IMPLYING = "both couple day fortnight hour month once pair twice week weekend year"
 _NUMBER_WORDS = frozenset((*_VALUES, *_SCALES, *_IMPLYING.split()))
 _LONGEST = 12
 """Words that may say one number together."""
 
 
-def make_number_grammar(numbers: Iterable[Decimal], *, is_whole: bool) -> Grammar:
-    """One of these numbers, with either sign, or a short one that other words may stand for."""
-    offered = {*numbers, *map(Decimal, _IMPLIED.split())}
-    written = sorted({text for value in offered for text in _write(value, is_whole)})
-    return GrammarChoice(tuple(LiteralText(f"{sign}{text}") for text in written for sign in ("", "-")))
+def make_number_grammar(numbers: Iterable[Decimal], *, is_whole: bool) -> Grammar | None:
+    """One of these numbers, with either sign; None if there is none."""
+    written = {text for value in numbers for text in _write(value, is_whole)}
+    return make_text_choice(f"{sign}{text}" for text in written for sign in ("", "-")) if written else None
 
 
 def _write(value: Decimal, is_whole: bool) -> Iterator[str]:
@@ -63,21 +82,43 @@ def _write(value: Decimal, is_whole: bool) -> Iterator[str]:
 def count_told_numbers(text: str) -> int:
     """How many numbers a text tells at most, with words that imply one: `two days` has two, `a week` one."""
     lowered = text.lower()
-    return len(_DIGITS.findall(lowered)) + sum(word in _NUMBER_WORDS for word in _WORD.findall(lowered))
+    return sum(1 for _ in _find_numerals(lowered)) + sum(word in _NUMBER_WORDS for word in _WORD.findall(lowered))
 
 
 def find_told_numbers(text: str) -> set[Decimal]:
-    """The numbers of a text without their signs: `3.5k` is 3500 and 3.5, `twenty-two` is 22, 20 and 2."""
+    """The numbers of a text without their signs, and those that its words stand for: `3.5k` is 3500 and 3.5."""
     lowered = text.lower()
-    found: set[Decimal] = set()
-    for match in _DIGITS.finditer(lowered):
-        found |= {Decimal(match[0].replace(",", "")), *map(Decimal, re.findall(r"\d+", match[0]))}
+    found = set[Decimal]().union(*_find_numerals(lowered))
     for number, scale in _SCALED.findall(lowered):
         found.add(Decimal(number) * _SCALES[scale])
     words = _WORD.findall(lowered)
-    for start in range(len(words)):
-        found |= set(_read_words(words[start : start + _LONGEST]))
+    for start, word in enumerate(words):
+        found |= {*_read_words(words[start : start + _LONGEST]), *_IMPLIED_BY.get(word.removesuffix("s"), ())}
     return found
+
+
+def _find_numerals(text: str) -> Iterator[set[Decimal]]:
+    """Each numeral of a text as what it may be: `100 200` is one number or two."""
+    for match in _NUMERAL.finditer(_DATE.sub(" ", text)):
+        numeral, exponent = match.groups(default="")
+        if _LISTED.fullmatch(numeral):
+            yield from ({Decimal(one)} for one in numeral.split(","))
+        elif found := {Decimal(one + exponent) for one in _read_numeral(numeral)}:
+            yield found
+
+
+def _read_numeral(numeral: str) -> list[str]:
+    if " " in numeral:
+        groups = numeral.split(" ")
+        is_one = any(group[0] == "0" for group in groups[1:])
+        return ["".join(groups), *([] if is_one else groups)]
+    if _PLAIN.fullmatch(numeral):
+        return [numeral]
+    if _GROUPED.fullmatch(numeral):
+        return [numeral.replace(",", "")]
+    if _WITH_DECIMAL_COMMA.fullmatch(numeral):
+        return [numeral.replace(".", "").replace(",", ".")]
+    return []
 
 
 def _read_words(words: list[str]) -> Iterator[Decimal]:

@@ -33,14 +33,14 @@ from ferrule.dialects.families.nanochat import (
 )
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING, Family
 from ferrule.dialects.grammar import (
-    CharacterSet,
     ControlToken,
     Grammar,
     GrammarChoice,
     GrammarSequence,
     LiteralText,
-    Repetition,
+    make_other_text,
 )
+from ferrule.dialects.missing import BEGINNING, make_question_grammar
 from ferrule.dialects.notations.expression_or_call import ExpressionOrCallSyntax, make_expression_grammar
 from ferrule.dialects.relevance import find_shared_stems, list_relevant_tools
 from ferrule.dialects.segments import Content, Control, Layout, Segment
@@ -57,7 +57,8 @@ _ARITHMETIC = re.compile(
     re.IGNORECASE,
 )
 """Two numbers, an operator, or a word of arithmetic or of letters."""
-_TEXT = Repetition(CharacterSet("", is_excluded=True))
+_OTHER_TEXT = make_other_text(BEGINNING)
+"""A question for what is missing is a text of its own, and no beginning of another one."""
 _SYNTAX = ExpressionOrCallSyntax(EXPRESSIONS)
 
 
@@ -128,16 +129,20 @@ class NanochatTools(Nanochat):
         if agreed:
             return GrammarSequence((ControlToken(PYTHON_START), LiteralText(agreed), ControlToken(PYTHON_END)))
         copy = make_copy_grammar(told)
-        source = CopySource(told, request)
+        source, possible = CopySource(told, request), _list_possible_tools(tools, request)
         calls = tuple(
             make_expression_grammar(copy)
             if _is_calculator(spec)
             else make_call_grammar(spec, source.make_literals(spec))
-            for spec in _list_possible_tools(tools, request)
+            for spec in possible
             if _is_calculator(spec) or source.has_what_is_needed(spec)
         )
         call = GrammarSequence((ControlToken(PYTHON_START), GrammarChoice(calls), ControlToken(PYTHON_END)))
-        return GrammarSequence((_TEXT, GrammarChoice((ControlToken(ASSISTANT_END), call))))
+        text_and_call = GrammarSequence((_OTHER_TEXT, GrammarChoice((ControlToken(ASSISTANT_END), call))))
+        question = make_question_grammar((spec for spec in possible if not _is_calculator(spec)), request)
+        if question is None:
+            return text_and_call
+        return GrammarChoice((text_and_call, GrammarSequence((question, ControlToken(ASSISTANT_END)))))
 
     def write_call(self, call: ToolCall) -> str:
         """The text of a call between the markers. Raises `DialectError` for arguments that aren't a JSON object."""

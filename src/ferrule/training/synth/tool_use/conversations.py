@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from ferrule.dialects.missing import write_question
 from ferrule.training.synth.example import Example, Step, Turn
 from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
 from ferrule.training.synth.tool_use.exchanges import ask_withheld, change_argument, say_missing, say_no, say_yes
@@ -24,7 +25,6 @@ from ferrule.training.synth.tool_use.tool_replies import (
     label_calls,
     name_tool,
     write_joint_reply,
-    write_missing_question,
     write_tool_reply,
 )
 from ferrule.training.synth.tool_use.withheld_calculations import withhold_calculation
@@ -257,7 +257,7 @@ def _ask_for_missing(scene: _Scene, *, is_answered: bool) -> _Exchange | None:
     if request is None:
         return None
     tool = request.tool
-    question = write_missing_question([tool.names[parameter.name] for parameter in request.missing])
+    question = write_question([tool.names[parameter.name] for parameter in request.missing])
     asked = Turn(request.write(rng), (), question)
     if not is_answered:
         return _Exchange((asked,))

@@ -4,12 +4,12 @@ import random
 from collections.abc import Mapping, Sequence
 from string import Formatter
 
+from ferrule.dialects.missing import split_name
 from ferrule.models.withholding import write_withheld_question
 from ferrule.training.synth.example import Turn
 from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.tool_use.arguments import draw_value, say_value
 from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
-from ferrule.training.synth.tool_use.naming import split_name
 from ferrule.training.synth.tool_use.offers import OfferedTool
 from ferrule.training.synth.tool_use.templates import Parameter, Value
 from ferrule.training.synth.wheel import pick

@@ -1,21 +1,13 @@
 """The names under which tools and parameters are offered: snake_case, camelCase, PascalCase, prefixes, opaque names."""
 
 import random
-import re
-from functools import lru_cache
 
+from ferrule.dialects.missing import split_name
 from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import draw_pseudo_word
 
-_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+|-+|\.+")
 _PREFIXES = ("my_", "do_", "api_", "tool_", "app_", "user_", "x_", "fn_", "svc_", "v2_")
 _SUFFIXES = ("_tool", "_v2", "_api", "_now", "_fn", "_2", "_action", "_command", "_service")
-
-
-@lru_cache(maxsize=4096)
-def split_name(name: str) -> str:
-    """A name as words in lower case: `getWeather` is `get weather`, `due_date` is `due date`."""
-    return " ".join(word for word in _BOUNDARY.split(name) if word).lower()
 
 
 def style_name(rng: random.Random, name: str) -> str:

@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ferrule.dialects.missing import split_name
 from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.tool_use.arguments import draw_value, say_value
-from ferrule.training.synth.tool_use.naming import split_name
 from ferrule.training.synth.tool_use.offers import OfferedTool
 from ferrule.training.synth.tool_use.templates import (
     Parameter,

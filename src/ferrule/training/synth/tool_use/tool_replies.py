@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 
 from ferrule.conversation import COMMENT_NOTE, EDITED_NOTE
+from ferrule.dialects.missing import split_name
 from ferrule.training.synth.replies import show_list
 from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
-from ferrule.training.synth.tool_use.naming import split_name
 from ferrule.training.synth.tool_use.offers import OfferedTool
 
 DECLINED = "None of my tools can do that."
@@ -74,11 +74,6 @@ def _find_label(call: ForeignCall | None, name: str) -> str:
     given = (p.name for p in call.tool.template.parameters if p.name in call.arguments)
     first = next(given, None)
     return name if first is None else show_value(call.arguments[first])
-
-
-def write_missing_question(names: Sequence[str]) -> str:
-    """`Which city and date?`: what a call can't be made without."""
-    return f"Which {show_list([split_name(name) for name in names])}?"
 
 
 def _say(result: str) -> str | None:
