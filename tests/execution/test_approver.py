@@ -10,14 +10,20 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from running_tools import answer, call
+from running_tools import answer, answers, call
 
 from ferrule._util.terminal_text import escape_line
 from ferrule.conversation import ToolCall
 from ferrule.execution import Decision, Policy, Rule, TerminalApprover
 from ferrule.execution.call_display import CallDisplay
-from ferrule.execution.decisions import ApprovalRequest
-from ferrule.tools.decorator import tool
+from ferrule.execution.decisions import (
+    ApprovalRequest,
+    Pending,
+    hash_request,
+    pending_from_json,
+    pending_to_json,
+)
+from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Effect, Intent
 
 ASK = Policy(profile="ask")
@@ -260,3 +266,65 @@ def test_arguments_typed_on_one_line_that_are_none_change_nothing(typed: str, sa
     approver = TerminalApprover(io.StringIO(f"e {typed}\nn\n"), output)
     assert asyncio.run(approver.decide(request({"text": "a"}))).action == "deny"
     assert f"not changed: {said}" in output.getvalue() or f"not valid JSON: {said}" in output.getvalue()
+
+
+@tool
+async def set_light(room: str, on: bool = True, brightness: int | None = None) -> str:
+    """Switch a light."""
+    return f"{room} {on} {brightness}"
+
+
+def asked_about_light(typed: str, *rooms: str):
+    output = io.StringIO()
+    calls = [call("set_light", room=room) for room in rooms]
+    approver = TerminalApprover(io.StringIO(typed), output)
+    results = answers([set_light], calls, policy=ASK, approver=approver)
+    return [result.text for result in results], output.getvalue()
+
+
+def test_defaults_that_the_call_would_run_with_are_shown():
+    results, shown = asked_about_light("d\ny\n", "bedroom")
+    assert results == ["bedroom True None"]
+    assert shown.count('  room: "bedroom"\n  on: true (default)\n') == 2
+    assert "brightness" not in shown
+    _, shown = asked_about_light("y\n", "bedroom", "kitchen")
+    assert '  1  set_light  room="bedroom"  on=true (default)\n' in shown
+
+
+def test_a_default_is_shown_only_where_the_schema_has_one():
+    properties = {"room": {"type": "string"}, "on": {"type": "boolean", "default": False}, "any": True, "more": {}}
+    server = Tool.from_schema("switch", "", {"properties": properties}, lambda **_: "done")
+    output = io.StringIO()
+    approver = TerminalApprover(io.StringIO("y\n"), output)
+    assert answer(server, call("switch"), policy=ASK, approver=approver).text == "done"
+    assert output.getvalue().startswith("▸ switch asks to run\n  on: false (default)\n  why you are asked")
+
+
+def test_a_decision_holds_for_the_defaults_that_were_shown():
+    shown = pending_to_json(Pending(call("write"), "asked", request({}, defaults={"on": True})))
+    assert pending_from_json(shown).request.defaults == {"on": True}
+    assert hash_request("switch", {}, {"on": True}, None) != hash_request("switch", {}, {"on": False}, None)
+
+
+def test_arguments_typed_in_place_of_all_name_those_that_they_leave_out():
+    results, shown = asked_about_light('e {"brightness": 20}\ne {"room": "hall", "brightness": 20}\ny\n', "bedroom")
+    assert results[0].startswith("hall True 20\n")
+    assert "e {…} replaces all arguments, and this leaves out: room\n" in shown
+    assert shown.count("leaves out") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "left_out"),
+    [
+        ({}, {"a", "a?", "p", "m", "b"}),
+        ({"always": "every call of write"}, {"p", "m", "b"}),
+        ({"always": "every call of write", "can_save": True}, {"m", "b"}),
+        ({"is_running": True}, {"e", "a", "a?", "p", "m", "b"}),
+    ],
+)
+def test_help_lists_only_what_is_accepted(options, left_out):
+    output = io.StringIO()
+    asyncio.run(TerminalApprover(io.StringIO("?\nn\n"), output).decide(request({"path": "a"}, **options)))
+    listed = {line.split()[0] for line in output.getvalue().splitlines() if line.startswith("  ")}
+    every = {"y", "y!", "n", "e", "a", "p", "a?", "d", "m", "v", "b"}
+    assert every - listed == left_out

@@ -33,6 +33,7 @@ from ferrule.execution.proposals import (
     RefusedCall,
     convert_arguments,
     decode_for_journal,
+    list_defaults,
     to_json_value,
 )
 from ferrule.execution.read_intent import IntentTimeout, find_timeout, read_intent
@@ -301,6 +302,7 @@ class Authorizer:
         tool, verdict = proposal.tool, proposal.verdict
         always = self._derive_always(proposal, scope) if verdict.action == "ask" else None
         grants, folders = self.policy.grants, list_folders(tool, scope.workspace)
+        defaults = list_defaults(tool, proposal.plain)
         return ApprovalRequest(
             proposal.call,
             tool.name,
@@ -308,12 +310,13 @@ class Authorizer:
             proposal.intent,
             verdict.reason,
             None if always is None else always.scope,
-            hash_request(tool.name, proposal.plain, proposal.intent),
+            hash_request(tool.name, proposal.plain, defaults, proposal.intent),
             is_running=proposal.is_running,
             workspace=str(folders[0]) if folders else None,
             always_rules=() if always is None else tuple(map(write_rule, always.rules)),
             can_save=always is not None and grants is not None and grants.save is not None,
             added_folders=tuple(map(str, folders[1:])),
+            defaults=defaults,
         )
 
     def _derive_always(self, proposal: ProposedCall, scope: CallScope) -> Always | None:

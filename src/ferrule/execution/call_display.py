@@ -30,6 +30,7 @@ _MOST_OF_SUMMARY = 4
 """The most lines for one call among several."""
 _NUMBER_COLUMNS = 5
 _LONGEST_PROGRAM = 40
+_DEFAULT = "(default)"
 _SHORT_PREVIEW = 12
 """A text preview of at most this many lines stands before the effects."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
@@ -188,7 +189,9 @@ class CallDisplay:
 
     def _render_arguments(self, request: ApprovalRequest, is_brief: bool, is_listed: bool = False) -> list[Line]:
         preview = "" if request.intent is None else request.intent.preview
-        lines = [] if request.arguments else [Line("  without arguments")]
+        # A preview shows what the defaults lead to.
+        defaults = {} if is_brief and preview else request.defaults
+        lines = [] if request.arguments or defaults else [Line("  without arguments")]
         for name, value in request.arguments.items():
             words = value.strip() if isinstance(value, str) else ""
             if is_brief and words and isinstance(preview, str) and words in preview:
@@ -202,6 +205,8 @@ class CallDisplay:
                     continue
                 text = f"{len(text):,} characters ([d]etails shows them)"
             lines += self._render_field(name, text)
+        for name, value in defaults.items():
+            lines += self._render_field(name, f"{json.dumps(value, ensure_ascii=False)} {_DEFAULT}")
         return lines
 
     def _render_field(self, name: str, text: str, style: str = "", end: str = ":") -> list[Line]:
@@ -259,7 +264,11 @@ def _write_summary(request: ApprovalRequest) -> Line:
     elif isinstance(preview, str) and preview:
         does = preview.replace("\n", " ⏎ ")
     else:
-        does = "  ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in request.arguments.items())
+        given = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in request.arguments.items()]
+        left_out = [
+            f"{name}={json.dumps(value, ensure_ascii=False)} {_DEFAULT}" for name, value in request.defaults.items()
+        ]
+        does = "  ".join((*given, *left_out))
     text = f"{escape_line(request.tool)}  {escape_line(does)}"
     marks = [] if request.intent is None else [mark for one in request.intent.effects for mark in _mark(one, request)]
     for mark in dict.fromkeys(marks):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from ferrule.conversation import MalformedCall, Message, ToolCall
@@ -20,9 +20,10 @@ AlwaysScope = Literal["session", "project"]
 class ApprovalRequest:
     """A call that somebody must decide on.
 
-    `arguments` are JSON values, validated, as the tool would get them. `reason` says why approval is needed, `always`
-    what an "always" would allow (None if it wouldn't help), `problem` what was wrong with the last edit. `hash`
-    identifies the tool, arguments and preview, and binds a decision to them.
+    `arguments` are JSON values, validated, as the tool would get them; `defaults` are those of the parameters that the
+    call leaves out, as far as the tool's schema has them. `reason` says why approval is needed, `always` what an
+    "always" would allow (None if it wouldn't help), `problem` what was wrong with the last edit. `hash` identifies the
+    tool, arguments, defaults and preview, and binds a decision to them.
 
     `is_running`: the call is running, and asks for what `intent` says in addition (`CallScope.authorize`); its
     arguments can't be changed any more. `is_edited`: these are the arguments of the last edit, to be confirmed.
@@ -48,6 +49,7 @@ class ApprovalRequest:
     always_rules: tuple[str, ...] = ()
     can_save: bool = False
     added_folders: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +121,10 @@ class Pending:
         return replace(decision, hash=self.request.hash)
 
 
-def hash_request(tool: str, arguments: Mapping[str, Any], intent: Intent | None) -> str:
-    """Hash a tool's name, arguments, and the preview and precondition of its intent: SHA-256, in hexadecimal."""
+def hash_request(tool: str, arguments: Mapping[str, Any], defaults: Mapping[str, Any], intent: Intent | None) -> str:
+    """Hash a tool's name, arguments, defaults, and its intent's preview and precondition: SHA-256, in hexadecimal."""
     seen = None if intent is None else [preview_to_json(intent.preview), intent.precondition]
-    text = json.dumps([tool, arguments, seen], sort_keys=True)
+    text = json.dumps([tool, arguments, defaults, seen], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -147,6 +149,7 @@ def pending_to_json(pending: Pending) -> dict[str, Any]:
             "always_rules": list(request.always_rules),
             "can_save": request.can_save,
             "added_folders": list(request.added_folders),
+            "defaults": value_to_json(dict(request.defaults), f"the defaults of {request.tool!r}"),
         }
     return data
 
@@ -178,6 +181,7 @@ def pending_from_json(data: Mapping[str, Any]) -> Pending:
             always_rules=tuple(request.get("always_rules", ())),
             can_save=request.get("can_save", False),
             added_folders=tuple(request.get("added_folders", ())),
+            defaults=value_from_json(request.get("defaults", {}), f"the defaults of {request['tool']!r}"),
         )
         return Pending(call, data["reason"], asked)
     except (LookupError, TypeError) as error:

@@ -82,6 +82,17 @@ def convert_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value if type(value) in _PLAIN else to_json_value(value) for name, value in arguments.items()}
 
 
+def list_defaults(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
+    """List the defaults of the parameters that a call leaves out, as far as the tool's schema has them.
+
+    The schema of a function has its defaults; that of an MCP server may have some, or none. None is left out, since it
+    mostly means that nothing is given.
+    """
+    properties = tool.parameters.get("properties", {}).items()
+    defaults = {name: field.get("default") for name, field in properties if isinstance(field, Mapping)}
+    return {name: value for name, value in defaults.items() if value is not None and name not in given}
+
+
 def to_json_value(value: Any) -> Any:
     """Convert an argument to a JSON value."""
     if isinstance(value, _SCALARS):

@@ -30,13 +30,14 @@ _HELP = """\
   y TEXT       the same, and the model gets TEXT with the result: "y, but …"
   n REASON     don't run it; the model gets the reason
   e            change the arguments in $VISUAL or $EDITOR; you see what it would do before it runs
-  e {…}        change them here, to this JSON object
+  e {…}        replace all arguments by this JSON object: write those that stay, too
   a            run it, and don't ask again about what the "always" allows, for this session
   p            the same, and in later sessions in this project
   a?           show the exact rules of the "always"
-  d            details: all arguments in full, and where links lead
+  d            details: all arguments in full, with the defaults of others, and where links lead
   m            the next page
-  v            view all of it in $PAGER or less"""
+  v            view all of it in $PAGER or less
+  b            back to the list of calls"""
 
 
 class TerminalApprover:
@@ -117,6 +118,9 @@ class TerminalApprover:
             word = line.strip().casefold()
             if is_listed and word in ("b", "back"):
                 return None
+            if word in ("?", "h", "help"):
+                self.say_wrapped(*_list_help(request, has_more=bool(rest), is_listed=is_listed))
+                continue
             left = await self._show_more(word, request, rest)
             if left is not None:
                 rest = left
@@ -137,8 +141,6 @@ class TerminalApprover:
                 return self._show_page([*self.display.render_details(request), *rest])
             case "a?" | "a ?" | "always?" | "always ?" | "p?" | "p ?":
                 self.show(*self.display.render_rules(request))
-            case "?" | "h" | "help":
-                self.say_wrapped(*_HELP.split("\n"))
             case _:
                 return None
         return rest
@@ -243,6 +245,9 @@ class TerminalApprover:
         if arguments is None or arguments == request.arguments:
             self.say_wrapped("nothing was changed")
             return None
+        left_out = [name for name in request.arguments if name not in arguments]
+        if typed and left_out:
+            self.say_wrapped(f"e {{…}} replaces all arguments, and this leaves out: {', '.join(left_out)}")
         return Decision.edit(arguments, _BY)
 
     async def _edit_in_editor(self, request: ApprovalRequest) -> dict[str, Any] | None:
@@ -333,3 +338,17 @@ def _read(stream: TextIO, reading: concurrent.futures.Future[str]) -> None:
         reading.set_result(stream.readline())
     except (OSError, ValueError):  # the terminal was closed, or the stream
         reading.set_result("")
+
+
+def _list_help(request: ApprovalRequest, *, has_more: bool, is_listed: bool) -> list[str]:
+    """List the answers that this question accepts, a line each."""
+    has_always = request.always is not None
+    accepted = {
+        "e": not request.is_running,
+        "a": has_always,
+        "a?": has_always,
+        "p": has_always and request.can_save,
+        "m": has_more,
+        "b": is_listed,
+    }
+    return [line for line in _HELP.split("\n") if accepted.get(line.split()[0], True)]
