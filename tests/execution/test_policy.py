@@ -38,6 +38,11 @@ def test_the_default_goes_by_origin():
         assert action(policy, spec(origin=origin)) == "ask"
         # It says of itself that it reads only, and nobody trusts it.
         assert action(policy, spec(origin=origin, read_only=True)) == "ask"
+        reason = policy.judge(spec(origin=origin, read_only=True), {}).reason
+        assert "edit, whose read_only isn't trusted: " in reason
+        assert reason.endswith(f'set trusted = ["{origin}"] in the policy')
+        assert ("name its file" in reason) == (origin == "project")
+        assert "isn't known to be read-only" in policy.judge(spec(origin=origin), {}).reason
         trusted = Policy(trusted=(origin,))
         assert action(trusted, spec(origin=origin, read_only=True)) == "allow"
         assert action(trusted, spec(origin=origin)) == "ask"

@@ -164,7 +164,7 @@ async def test_what_a_server_says_of_its_tools_loosens_nothing_until_it_is_trust
     async with MCPServer(address, name="trying") as server:
         denied = await result_of(server, "erase", policy=Policy())
         assert denied.status == "denied"
-        assert "isn't known to be read-only" in denied.text
+        assert 'whose read_only isn\'t trusted: set trusted = ["mcp:trying"] in the policy' in denied.text
         assert (await result_of(server, "erase", policy=Policy(trusted=(server.origin,)))).text == "erased"
         assert (await result_of(server, "erase", policy=Policy(trusted=("mcp:other",)))).status == "denied"
 

@@ -50,7 +50,7 @@ def judge_by_profile(
         return Verdict("allow", "the profile accept-edits allows writing")
     if profile == "auto" and is_harmless:
         return Verdict("allow", "the profile auto allows what isn't annotated as destructive")
-    return Verdict("ask", f"the profile {profile} asks before {_describe_effect(tool, effect)}")
+    return Verdict("ask", f"the profile {profile} asks before {_describe_effect(tool, effect, is_trusted)}")
 
 
 def _find_exceptional_access(profile: Profile, tool: PolicySubject, effect: Effect | None) -> str | None:
@@ -87,10 +87,18 @@ def _only_reads(hints: Hints, effect: Effect | None) -> bool:
     return effect.kind == "read" or (effect.kind == "net" and hints.read_only)
 
 
-def _describe_effect(tool: PolicySubject, effect: Effect | None) -> str:
+def _describe_effect(tool: PolicySubject, effect: Effect | None, is_trusted: bool) -> str:
+    if effect is None and tool.annotations.read_only is True and not is_trusted:
+        return f"{tool.name}, whose {_describe_distrust(tool.origin)}"
     if effect is None:
         return f"{tool.name}, which isn't known to be read-only"
     return f"{tool.name} may {_VERBS[effect.kind]} {effect.target}".rstrip()
+
+
+def _describe_distrust(origin: str) -> str:
+    """Say why a tool's own word isn't enough, and what would make it so; short, as it is shown on one line."""
+    cure = "name its file or set" if origin == "project" else "set"
+    return f'read_only isn\'t trusted: {cure} trusted = ["{origin}"] in the policy'
 
 
 _VERBS = {"read": "read", "write": "write", "run": "run", "net": "reach"}
