@@ -291,6 +291,53 @@ def test_what_tools_print_goes_to_stderr(tmp_path: Path) -> None:
     assert json.loads(ferrule("tools", tmp_path, "--json").stdout)
 
 
+RAISING = '''
+from ferrule import ToolFailed, tool
+
+
+@tool(read_only=True)
+def find(name: str) -> str:
+    """Find somebody."""
+    return {"Ann": "here"}[name]
+
+@tool(read_only=True)
+async def find_async(name: str) -> str:
+    """Find somebody."""
+    return find(name)
+
+@tool(read_only=True, isolate="process")
+def find_elsewhere(name: str) -> str:
+    """Find somebody."""
+    return {"Ann": "here"}[name]
+
+@tool(read_only=True)
+def refuse(name: str) -> str:
+    """Find nobody."""
+    raise ToolFailed(f"no {name}")
+'''
+
+
+@pytest.mark.parametrize("name", ["find", "find_async", "find_elsewhere"])
+def test_a_traceback_of_a_tool_begins_in_its_own_code(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "raising.py"
+    file.write_text(RAISING, encoding="utf-8")
+    call = ("call", "--tools", file, name, "--name", "Bob")
+    assert ferrule(*call).stderr == "error: KeyError: 'Bob'\n"
+    lines = ferrule(*call, FERRULE_DEBUG="1").stderr.splitlines()
+    assert lines[:2] == [f"the tool {name} raised", "Traceback (most recent call last):"]
+    assert lines[2].endswith(
+        f'raising.py", line {RAISING[: RAISING.index(f"def {name}(")].count(chr(10)) + 3}, in {name}'
+    )
+    assert lines[-2:] == ["KeyError: 'Bob'", "error: KeyError: 'Bob'"]
+
+
+def test_what_a_tool_tells_the_model_has_no_traceback(tmp_path: Path) -> None:
+    file = tmp_path / "raising.py"
+    file.write_text(RAISING, encoding="utf-8")
+    done = ferrule("call", "--tools", file, "refuse", "--name", "Bob", FERRULE_DEBUG="1")
+    assert done.stderr == "error: no Bob\n"
+
+
 def test_a_long_result_is_printed_whole(tmp_path: Path) -> None:
     source = (
         "from ferrule import tool\n\n\n@tool(read_only=True)\ndef rows(n: int) -> list[int]:\n"

@@ -38,7 +38,7 @@ def run_command(command: Callable[[], None]) -> int:
         cast("Any", stream).reconfigure(errors=ERRORS)
     message = None
     try:
-        with _print_policy_warnings(), _advise_commands():
+        with _print_policy_warnings(), _advise_commands(), _print_tool_tracebacks():
             command()
         status = 0
     except SystemExit as end:
@@ -96,7 +96,7 @@ def _report(error: Exception) -> str | None:
     message = describe_usage_error(error) or describe_error(error)
     if message is None:
         raise error
-    if os.environ.get("FERRULE_DEBUG"):
+    if _is_debugging():
         traceback.print_exc()
     print_error(message)
     return message
@@ -178,6 +178,22 @@ def _advise_commands() -> Iterator[None]:
         yield
     finally:
         advise_commands.reset(before)
+
+
+def _is_debugging() -> bool:
+    return bool(os.environ.get("FERRULE_DEBUG"))
+
+
+@contextmanager
+def _print_tool_tracebacks() -> Iterator[None]:
+    """Print the traceback of each tool that raises in the block, for people who set FERRULE_DEBUG."""
+    if not _is_debugging():
+        yield
+        return
+    from ferrule.session.terminal_output import print_tool_tracebacks
+
+    with print_tool_tracebacks():
+        yield
 
 
 @contextmanager

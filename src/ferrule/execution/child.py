@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from ferrule.errors import ToolFailed, ToolRetry
+from ferrule.execution.error_results import format_tool_traceback
 from ferrule.execution.results import make_parts
 from ferrule.execution.subprocess import read_frame, write_frame
 
@@ -59,7 +60,7 @@ def _run(address: tuple[str, str | None, str], arguments: bytes) -> tuple[str, A
     except ToolRetry as error:
         return "retry", error.hint
     except BaseException as error:  # noqa: BLE001 - whatever ends the call is its answer
-        return "raised", (type(error).__name__, str(error))
+        return "raised", (type(error).__name__, str(error), format_tool_traceback(error))
 
 
 def _import_module(name: str, file: str | None) -> ModuleType:

@@ -7,8 +7,10 @@ and generated ids are removed, unless the model wrote them itself.
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
 from ferrule.conversation import MalformedCall, ResultStatus, Text, ToolCall, ToolResult
@@ -16,11 +18,12 @@ from ferrule.errors import ArgumentsInvalid, ToolFailed, ToolRetry
 
 
 class RaisedElsewhere(Exception):  # noqa: N818 - a stand-in for another exception
-    """An exception that a tool raised in another process: the name of its type, and its message."""
+    """An exception that a tool raised in another process: the name of its type, its message and its traceback."""
 
-    def __init__(self, type_name: str, message: str) -> None:
+    def __init__(self, type_name: str, message: str, formatted: str = "") -> None:
         super().__init__(message)
         self.type_name = type_name
+        self.formatted = formatted
 
 
 _MALFORMED = {
@@ -122,6 +125,16 @@ def describe_failure(error: BaseException, arguments: str) -> tuple[ResultStatus
     except Exception:  # noqa: BLE001 - an exception whose `__str__` fails still has a name
         message = ""
     return "error", scrub_message(f"{name}: {message}" if message else name, arguments)
+
+
+def format_tool_traceback(error: BaseException) -> str:
+    """Format the traceback of what a tool raised, from the first frame on that isn't of this package."""
+    if isinstance(error, RaisedElsewhere):
+        return error.formatted
+    frame = error.__traceback__
+    while frame is not None and Path(frame.tb_frame.f_code.co_filename).parent == Path(__file__).parent:
+        frame = frame.tb_next
+    return "".join(traceback.format_exception(type(error), error, frame))
 
 
 def scrub_message(message: str, arguments: str) -> str:

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ferrule._util.terminal_text import escape_json, escape_line
+from ferrule._util.terminal_text import escape_json, escape_line, escape_text
+from ferrule.errors import FerruleError
 
 
 def print_notice(text: str) -> None:
@@ -30,6 +31,31 @@ class NoticeHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         print_notice(record.getMessage())
+
+
+class ToolTracebackHandler(logging.Handler):
+    """Prints the tracebacks of tools that raised, which `ferrule.execution` logs, but not of what they tell a model."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from ferrule.execution.error_results import format_tool_traceback
+
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, FerruleError):
+            print(f"{record.getMessage()}\n{escape_text(format_tool_traceback(error))}", end="", file=sys.stderr)
+
+
+@contextmanager
+def print_tool_tracebacks() -> Iterator[None]:
+    """Print the traceback of each tool that raises inside the block."""
+    logger, handler = logging.getLogger("ferrule.execution"), ToolTracebackHandler()
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 @contextmanager
