@@ -97,6 +97,21 @@ def test_what_is_no_result_is_refused_with_the_cure(value):
     with pytest.raises(ToolFailed) as caught:
         make_parts(value)
     assert "0x" not in caught.value.reason
+    assert "it must return" in caught.value.reason
+
+
+class Unwritable:
+    """Has no form in JSON."""
+
+
+@pytest.mark.parametrize(("value", "name"), [(Unwritable(), "Unwritable"), ({"deep": [Unwritable()]}, "dict")])
+def test_a_value_that_is_no_json_is_named_by_its_class_alone(value, name):
+    with pytest.raises(ToolFailed) as caught:
+        make_parts(value)
+    assert caught.value.reason == (
+        f"the tool returned a value of type {name} that can't be written as JSON (Unwritable isn't a JSON value); "
+        "it must return text, JSON values, a dataclass or an image"
+    )
 
 
 def test_a_tool_whose_result_cannot_be_shown_says_that_it_ran():
@@ -241,7 +256,7 @@ def test_what_is_no_text_is_data_too():
     assert (both.text, both.data) == ("2 rows", {"rows": [1, 2]})
     assert run("short") == "red"
     assert wrong.text.startswith(
-        "error: the call was run, but the tool returned a object that can't be written as JSON"
+        "error: the call was run, but the tool returned a value of type object that can't be written as JSON"
     )
     assert both == ToolResult(both.call_id, "find", both.content)
 

@@ -180,15 +180,17 @@ def _write_json(value: Any) -> str:
     if inspect.isgenerator(value) or inspect.isasyncgen(value) or inspect.iscoroutine(value):
         if inspect.iscoroutine(value):
             value.close()
-        raise ToolFailed(f"the tool returned a {type(value).__name__}; it must return the result itself")
+        raise ToolFailed(f"the tool returned a value of type {type(value).__name__}; it must return the result itself")
     from pydantic_core import PydanticSerializationError, to_json
 
     try:
         return to_json(_sort_sets(value), inf_nan_mode="strings", fallback=_convert_scientific).decode()
     except (PydanticSerializationError, RecursionError, ValueError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition("\n")[0]
+        said = str(error).partition("\n")[0].removeprefix("Error serializing to JSON: ").removeprefix("TypeError: ")
+        reason = "nested too deeply" if isinstance(error, RecursionError) else said
         raise ToolFailed(
-            f"the tool returned a {type(value).__name__} that can't be written as JSON ({reason})"
+            f"the tool returned a value of type {type(value).__name__} that can't be written as JSON ({reason}); "
+            "it must return text, JSON values, a dataclass or an image"
         ) from error
 
 
@@ -212,7 +214,8 @@ def _convert_scientific(value: Any) -> Any:
         and not isinstance(converted := value.item(), numpy.generic)
     ):
         return converted
-    raise TypeError(f"Unable to serialize unknown type: {type(value)}")
+    # Without its module, which for a discovered file has a name of our own.
+    raise TypeError(f"{type(value).__name__} isn't a JSON value")
 
 
 def _sort_sets(value: Any) -> Any:
