@@ -15,7 +15,7 @@ from ferrule.dialects.families.nanochat import CONTROL_TOKENS
 from ferrule.dialects.families.nanochat_tools import TOOLS_END, TOOLS_START
 from ferrule.dialects.grammar import ControlToken, GrammarSequence, LiteralText
 from ferrule.dialects.segments import SampledIds
-from ferrule.errors import ModelError
+from ferrule.errors import ModelError, ToolFailed
 from ferrule.events import CallStarted, MessageFinished, TextDelta
 from ferrule.formats import nanochat
 from ferrule.models.embedded import read_tokenizer
@@ -31,6 +31,8 @@ PARIS = '<|python_start|>get_weather(city="Paris")<|python_end|>'
 OSLO = '<|python_start|>get_weather(city="Oslo")<|python_end|>'
 SAID = "Sunny.<|assistant_end|>"
 QUESTION = 'I\'m not sure. Should I call get_weather(city="Paris")?'
+
+AGAIN = 'I have the result of get_weather(city="Paris") already. Should I call it again?'
 
 
 @tool
@@ -129,7 +131,28 @@ def test_after_a_yes_the_grammar_has_that_call_alone(folder, call: str) -> None:
 
 def test_a_yes_permits_one_call(folder) -> None:
     done = ask(load(folder, PARIS, PARIS, PARIS), "is it raining?", "yes")
-    assert (list_roles(done)[3:], done.messages[-1].text) == (["assistant", "tool", "assistant"], QUESTION)
+    assert (list_roles(done)[3:], done.messages[-1].text) == (["assistant", "tool", "assistant"], AGAIN)
+
+
+def test_a_call_whose_result_is_there_is_asked_about_as_one_to_repeat(folder) -> None:
+    done = ask(load(folder, PARIS, PARIS, PARIS, PARIS, OSLO), "is it raining?", "yes", "yes")
+    assert [message.text for message in done.messages if message.role == "assistant" and not message.calls] == [
+        QUESTION,
+        AGAIN,
+        'I\'m not sure. Should I call get_weather(city="Oslo")?',
+    ]
+    assert sum(message.role == "tool" for message in done.messages) == 2
+
+
+def test_a_failed_call_is_no_result_to_repeat(folder) -> None:
+    @tool
+    def get_weather(city: str) -> str:
+        """The weather in a city."""
+        raise ToolFailed(f"no {city}")
+
+    run = Pipeline(load(folder, PARIS, PARIS, PARIS)).using(get_weather).chat("is it raining?").run_sync()
+    again = Pipeline(load(folder, PARIS, PARIS)).using(get_weather).chat(run.conversation).chat("yes").run_sync()
+    assert (list_roles(again.conversation)[-2:], again.text) == (["tool", "assistant"], QUESTION)
 
 
 async def test_what_was_withheld_and_how_sure_the_model_was_is_told(folder, tmp_path) -> None:

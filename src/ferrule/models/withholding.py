@@ -25,7 +25,9 @@ _BESIDE_YES = (
     "this to what would you"
 )
 _ASKS = "I'm not sure. Should I call "
-_QUESTION = re.compile(rf"{re.escape(_ASKS)}(.+)\?\Z", re.DOTALL)
+_HAS = "I have the result of "
+_ASKS_AGAIN = " already. Should I call it again?"
+_QUESTION = re.compile(rf"{re.escape(_ASKS)}(.+)\?\Z|{re.escape(_HAS)}(.+){re.escape(_ASKS_AGAIN)}\Z", re.DOTALL)
 
 
 def write_withheld_question(call: str) -> str:
@@ -44,7 +46,8 @@ def withhold(message: Message, conversation: Conversation) -> tuple[Message, str
     asked = " and ".join(map(_write_call, calls))
     if find_agreed_call(conversation) == asked:
         return None
-    question = write_withheld_question(asked)
+    is_repeated = set(map(_write_call, calls)) <= _list_successful_calls(conversation)
+    question = f"{_HAS}{asked}{_ASKS_AGAIN}" if is_repeated else write_withheld_question(asked)
     first = next(place for place, part in enumerate(message.parts) if isinstance(part, ToolCall))
     said = message.parts[:first]
     if said and isinstance(said[-1], Text) and not said[-1].text[-1:].isspace():
@@ -69,7 +72,17 @@ def find_agreed_call(conversation: Conversation) -> str:
     # A word beside these may be a correction, or a no.
     agrees = bool(words & set(_YES.split())) and words <= {*_YES.split(), *_BESIDE_YES.split()}
     asked = _QUESTION.search(before.text)
-    return asked[1] if agrees and asked is not None else ""
+    return asked[1] or asked[2] if agrees and asked is not None else ""
+
+
+def _list_successful_calls(conversation: Conversation) -> set[str]:
+    """The texts of the calls since the last request that have a result without an error."""
+    messages = conversation.messages
+    last = max((place for place, message in enumerate(messages) if message.role == "user"), default=0)
+    results = (message.result for message in messages[last:] if message.role == "tool")
+    succeeded = {result.call_id for result in results if result is not None and not result.is_error}
+    made = (call for message in messages[last:] for call in message.calls)
+    return {_write_call(call) for call in made if isinstance(call, ToolCall) and call.id in succeeded}
 
 
 def _write_call(call: ToolCall | MalformedCall) -> str:
