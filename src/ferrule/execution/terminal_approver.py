@@ -254,7 +254,7 @@ class TerminalApprover:
         try:
             argv = find_editor()
         except SettingsError as error:
-            typed = await self.ask(escape_line(f"{error}; or write the arguments here, as one line of JSON:"))
+            typed = await self.ask(escape_line(f"{error}; or write all arguments here, as one line of JSON:"))
             return parse_arguments(typed or "", "json")
         editable = EditableArguments.make(request)
         draft = self._draft[1] if self._draft is not None and self._draft[0] == request.hash else editable.text
