@@ -99,6 +99,15 @@ def test_check_reports_all_problems_at_once_and_hides_nothing(tmp_path: Path) ->
     assert len(listed.stderr.splitlines()) == 2
 
 
+def test_check_names_a_file_that_cannot_be_loaded_once(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("")
+    (tmp_path / "notes.txt").write_text("")
+    for name, reason in (("empty.py", "it defines no tool: mark"), ("notes.txt", "not a Python file: tools are")):
+        done = ferrule("tools", "check", tmp_path / name)
+        assert done.returncode == 1
+        assert done.stdout.startswith(f"{tmp_path / name}: {reason}")
+
+
 def test_check_runs_the_examples_under_the_policy_and_compares_results(tmp_path: Path) -> None:
     (tmp_path / "sound_tool.py").write_text(SOUND)
     done = ferrule("tools", "check", tmp_path, "--run", "--yes", "--journal", tmp_path / "calls.jsonl")

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from ferrule.errors import RegistryError
+from ferrule.errors import RegistryError, ToolDefinitionError
 from ferrule.tools.registry import ToolRegistry
 
 
@@ -198,3 +198,67 @@ def test_dataclasses_and_pickling_work_in_a_found_file(tmp_path, write):
     move = ToolRegistry.discover(tmp_path).get("move")
     moved = move(**move.bind('{"point": {"x": "1"}}'))
     assert pickle.loads(pickle.dumps(moved)) == moved
+
+
+def test_a_marked_method_of_a_plain_class_is_told_what_its_class_lacks(tmp_path, write):
+    write("a_tool.py", "class Notes:\n    @tool\n    def add(self, text: str) -> str: ...")
+    (problem,) = ToolRegistry.discover(tmp_path).problems
+    assert problem.reason == "Notes.add is marked @tool, but Notes is not a Toolset; write class Notes(Toolset)"
+
+
+def test_a_tool_that_is_defined_twice_makes_its_file_unusable(tmp_path, write):
+    write("a_tool.py", "@tool\ndef f(x: int): ...\n@tool(read_only=True)\ndef f(x: str): ...")
+    write("b_tool.py", "import ferrule\n@ferrule.tool\ndef g(x: int): ...\n@ferrule.tool()\nasync def g(x: str): ...")
+    methods = "    @tool\n    def m(self, x: int): ...\n"
+    write("c_tool.py", f"class Notes(Toolset):\n{methods}{methods}")
+    found = ToolRegistry.discover(tmp_path)
+    assert found.names == ()
+    assert [problem.reason.partition(";")[0] for problem in found.problems] == [
+        "the tool 'f' is defined twice, in line 4 and in line 6",
+        "the tool 'g' is defined twice, in line 5 and in line 7",
+        "the tool 'm' is defined twice, in line 5 and in line 7",
+    ]
+
+
+def test_a_function_of_a_tools_name_that_is_no_tool_does_not_count_as_a_second_one(tmp_path, write):
+    write(
+        "a_tool.py",
+        """
+        from typing import overload
+        @overload
+        def f(x: int) -> int: ...
+        @overload
+        def f(x: str) -> str: ...
+        @tool
+        def f(x: int | str) -> int | str: return x
+        if f:
+            @tool
+            def g(x: int): ...
+        else:
+            @tool
+            def g(x: str): ...
+        """,
+    )
+    found = ToolRegistry.discover(tmp_path)
+    assert (found.names, found.problems) == (("f", "g"), ())
+
+
+def test_files_of_tests_are_not_taken_for_tools(tmp_path, write):
+    write("stock_tool.py", "@tool\ndef stock(x: int): ...")
+    write("test_stock_tool.py", "raise AssertionError('imported')")
+    found = ToolRegistry.discover(tmp_path)
+    assert (found.names, found.problems) == (("stock",), ())
+
+
+def test_a_type_without_a_schema_is_reported_with_its_file(tmp_path, write):
+    path = write("a_tool.py", "@tool\ndef f(x: 'Undefined') -> int: ...")
+    with pytest.raises(ToolDefinitionError, match=r"a_tool\.py: the tool 'f': the type of 'x', Undefined, can't be"):
+        ToolRegistry.from_file(path)
+
+
+def test_a_toolset_whose_methods_cannot_be_tools_hides_no_other_file(tmp_path, write):
+    write("a_tool.py", "class Notes(Toolset):\n    def add(self, text): ...")
+    write("b_tool.py", "@tool\ndef works(x: int): ...")
+    found = ToolRegistry.discover(tmp_path)
+    assert found.names == ("works",)
+    assert "No method of Notes is marked @tool" in found.problems[0].reason

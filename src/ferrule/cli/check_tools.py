@@ -108,7 +108,7 @@ def _load_registries(path: Path, check: ToolFileCheck) -> Iterator[tuple[Path, T
     try:
         entries = discover_tools(path) if path.is_dir() else [(path, item) for item in load_tool_file(path)]
     except FerruleError as error:
-        check.problems.append(ToolFileProblem(path, 0, str(error)))
+        check.problems.append(ToolFileProblem(path, 0, str(error).removeprefix(f"{path}: ")))
         return
     for entry in entries:
         if isinstance(entry, DiscoveryProblem):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ferrule.errors import RegistryError, SettingsError
+from ferrule.tools.discovery import is_tool_file
 from ferrule.tools.registry import ToolRegistry
 
 FOLDER = Path(".ferrule", "tools")
@@ -56,7 +57,7 @@ def find_tool_files(workspace: Path) -> ToolFiles | None:
     if not folder.is_dir():
         return None
     paths = sorted(_list_files(folder))
-    names = tuple(str(path.relative_to(folder)) for path in paths if path.name.endswith("_tool.py"))
+    names = tuple(str(path.relative_to(folder)) for path in paths if is_tool_file(path.name))
     return ToolFiles(folder, names, _hash_files(folder, paths)) if names else None
 
 

@@ -21,8 +21,8 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ferrule._util.syntax_tree import parse_python
-from ferrule.errors import RegistryError
-from ferrule.tools.decorator import Tool
+from ferrule.errors import RegistryError, ToolDefinitionError
+from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.toolset import Toolset, find_method_tools, find_required_arguments
 
 _SUFFIX = "_tool.py"
@@ -40,11 +40,12 @@ class DiscoveryProblem:
 
 
 def discover_tools(folder: str | Path) -> Iterator[tuple[Path, Any] | DiscoveryProblem]:
-    """The items that every `*_tool.py` in `folder` and its subfolders offers, each with its file, sorted by path.
+    """The items that every tool file in `folder` and its subfolders offers, each with its file, sorted by path.
 
     Offered are names that a file defines and that don't start with an underscore: `@tool` functions, Toolset instances,
     and Toolset subclasses that need no arguments (unless the file creates an instance of the class itself). What a file
-    imports isn't offered again. Hidden folders are skipped, links to folders not followed.
+    imports isn't offered again. Hidden folders are skipped, links to folders not followed. `is_tool_file` says which
+    names are those of tool files.
 
     Raises `RegistryError` for a folder that doesn't exist.
     """
@@ -58,7 +59,7 @@ def discover_tools(folder: str | Path) -> Iterator[tuple[Path, Any] | DiscoveryP
     for path in paths:
         try:
             items = _find_items(path)
-        except _UnusableFile as error:
+        except (_UnusableFile, ToolDefinitionError) as error:
             yield DiscoveryProblem(path, str(error))
         else:
             yield from ((path, item) for item in items)
@@ -70,11 +71,16 @@ def load_tool_file(path: Path) -> list[Any]:
     Raises `RegistryError` with the reason for a file that can't be imported or offers no tool.
     """
     if path.suffix != ".py":
-        raise RegistryError(f"{path} is not a Python file: tools are defined in a file that ends with .py")
+        raise RegistryError(f"{path}: not a Python file: tools are defined in a file that ends with .py")
     try:
         return _find_items(path)
     except _UnusableFile as error:
         raise RegistryError(f"{path}: {error}") from error
+
+
+def is_tool_file(name: str) -> bool:
+    """Whether a file of a folder is one of tools by its name: `*_tool.py`, but not `test_*.py`, which is pytest's."""
+    return name.endswith(_SUFFIX) and not name.startswith((".", "test_"))
 
 
 class _UnusableFile(Exception):  # noqa: N818 - it never leaves this module
@@ -82,7 +88,7 @@ class _UnusableFile(Exception):  # noqa: N818 - it never leaves this module
 
 
 def _describe_empty(root: Path) -> str:
-    others = sorted(path.name for path in root.glob("*.py"))
+    others = sorted(path.name for path in root.glob("*.py") if not path.name.startswith("test_"))
     there = f"; there is {others[0]}, which can be given by itself" if others else ""
     return f"no file in this folder has a name that ends with {_SUFFIX}{there}"
 
@@ -91,7 +97,7 @@ def _find_files(root: Path) -> list[Path]:
     found: list[Path] = []
     for folder, subfolders, names in os.walk(root):
         subfolders[:] = [name for name in subfolders if not name.startswith((".", "__"))]
-        found += [Path(folder, name) for name in names if name.endswith(_SUFFIX) and not name.startswith(".")]
+        found += [Path(folder, name) for name in names if is_tool_file(name)]
     return sorted(found, key=lambda path: path.relative_to(root).parts)
 
 
@@ -136,7 +142,9 @@ def _describe_error(error: BaseException, path: Path) -> str:
 
 def _find_items(path: Path) -> list[Any]:
     module = _import_file(path)
-    imported = _find_imported_names(path, module)
+    tree = parse_python(path.read_bytes())
+    _check_repeated(tree, module)
+    imported = _find_imported_names(tree, module)
     own = {name: value for name, value in vars(module).items() if name not in imported and not name.startswith("_")}
     made = {type(value) for value in own.values() if isinstance(value, Toolset)}
     items: list[Any] = []
@@ -144,20 +152,56 @@ def _find_items(path: Path) -> list[Any]:
     for value in {id(value): value for value in own.values()}.values():
         if isinstance(value, Tool) or (isinstance(value, Toolset) and value.tools):
             items.append(value)
-        elif isinstance(value, type) and issubclass(value, Toolset) and value not in made and find_method_tools(value):
-            needed = find_required_arguments(value)
-            if needed:
-                passed_over.append(f"{value.__name__} needs {', '.join(needed)}; make an instance of it in the file")
-            elif not isabstract(value):
+        elif isinstance(value, type) and value not in made:
+            if reason := _find_obstacle(value):
+                passed_over.append(reason)
+            elif issubclass(value, Toolset) and find_method_tools(value) and not isabstract(value):
                 items.append(value)
     if not items:
         raise _UnusableFile("; ".join(passed_over) or "it defines no tool: mark a function @tool, or write a Toolset")
     return items
 
 
-def _find_imported_names(path: Path, module: ModuleType) -> set[str]:
+def _find_obstacle(cls: type) -> str:
+    """Why the tools of a class can't be offered; empty if they can, or if it has none."""
+    if not issubclass(cls, Toolset):
+        marked = next((name for name, value in vars(cls).items() if isinstance(value, Tool)), None)
+        fault = f"{cls.__name__}.{marked} is marked @tool, but {cls.__name__} is not a Toolset"
+        return f"{fault}; write class {cls.__name__}(Toolset)" if marked else ""
+    needed = find_required_arguments(cls) if find_method_tools(cls) else []
+    return f"{cls.__name__} needs {', '.join(needed)}; make an instance of it in the file" if needed else ""
+
+
+def _check_repeated(tree: ast.Module, module: ModuleType) -> None:
+    """Raise `_UnusableFile` if a second tool has taken the name of an earlier one, which Python forgets silently."""
+    bodies = [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
+    for body in bodies:
+        lines: dict[str, int] = {}
+        for node in body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not _is_marked(node, module):
+                continue
+            if node.name in lines:
+                raise _UnusableFile(
+                    f"the tool {node.name!r} is defined twice, in line {lines[node.name]} and in line {node.lineno}; "
+                    "rename or remove one of them"
+                )
+            lines[node.name] = node.lineno
+
+
+def _is_marked(function: ast.FunctionDef | ast.AsyncFunctionDef, module: ModuleType) -> bool:
+    """Whether a function is decorated with `@tool`, under whatever name it was imported."""
+    for decorator in function.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(called, ast.Name) and getattr(module, called.id, None) is tool:
+            return True
+        if isinstance(called, ast.Attribute) and called.attr == tool.__name__:
+            return True
+    return False
+
+
+def _find_imported_names(tree: ast.Module, module: ModuleType) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(parse_python(path.read_bytes())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 if alias.name == "*" and isinstance(node, ast.ImportFrom):

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from ferrule.errors import FerruleError, RegistryError, choose_advice
+from ferrule.errors import FerruleError, RegistryError, ToolDefinitionError, choose_advice
 from ferrule.tools.decorator import Tool
 from ferrule.tools.signature import find_enclosing_names
 from ferrule.tools.toolset import Toolset, find_method_tools, find_required_arguments
@@ -173,11 +173,18 @@ class ToolRegistry(_ToolCollection):
     def from_file(cls, path: str | Path) -> ToolRegistry:
         """The tools of one Python file, with the origin `code`: whoever names a file trusts what it declares.
 
-        Raises `RegistryError` for a file that can't be imported or offers no tool, and `ToolDefinitionError`.
+        Raises `RegistryError` for a file that can't be imported or offers no tool, and `ToolDefinitionError`, also for
+        a type without a schema: later, it wouldn't be known in which file it is.
         """
         from ferrule.tools.discovery import load_tool_file
 
-        return cls(load_tool_file(Path(path)))
+        path = Path(path)
+        try:
+            registry = cls(load_tool_file(path))
+            _ = registry.specs  # where such a type is detected
+        except ToolDefinitionError as error:
+            raise ToolDefinitionError(f"{path}: {error}") from error
+        return registry
 
     def add(self, *items: ToolLike) -> ToolRegistry:
         """This registry and more tools."""
