@@ -49,6 +49,57 @@ def test_tools_lists_names_parameters_annotations_and_origins(tool_folder: Path)
     assert "picture  (from project, always asks)" in shown
 
 
+VALUES = '''
+from datetime import date
+from enum import Enum
+from typing import Literal
+from ferrule import tool
+
+
+class Room(Enum):
+    KITCHEN = "kitchen"
+    BATH = "bath"
+
+
+@tool
+def heat(
+    room: Room,
+    others: list[Room],
+    level: Literal[1, 2] | None,
+    until: date,
+    free: Literal["low"] | float,
+    many: Literal["a", "b", "c", "d", "e", "f", "g", "h", "i"] = "a",
+    seconds: float = float("inf"),
+    anything: object = object(),
+    degrees: int = "three",
+):
+    """Heat."""
+'''
+
+
+def test_tools_lists_the_values_that_a_parameter_takes_and_no_wrong_default(tmp_path: Path) -> None:
+    (tmp_path / "heat.py").write_text(VALUES)
+    assert ferrule("tools", tmp_path / "heat.py").stdout.splitlines()[-9:] == [
+        "    --room  (string, one of kitchen|bath, required)",
+        "    --others  (array, each one of kitchen|bath, required)",
+        "    --level  (integer|null, one of 1|2, required)",
+        "    --until  (string, date YYYY-MM-DD, required)",
+        "    --free  (number|string, required)",
+        '    --many  (string, one of a|b|c|d|e|f|g|h|…, default "a")',
+        "    --seconds  (number, optional)",
+        "    --anything  (any, optional)",
+        '    --degrees  (integer, default "three")',
+    ]
+
+
+def test_check_finds_a_default_that_does_not_fit_its_type(tmp_path: Path) -> None:
+    (tmp_path / "heat.py").write_text(VALUES)
+    lines = ferrule("tools", "check", tmp_path / "heat.py").stdout.splitlines()
+    assert [line.partition(": ")[2] for line in lines if "the default" in line] == [
+        "the default of 'degrees' of heat is the string \"three\", which doesn't fit its type: an integer"
+    ]
+
+
 def test_tools_as_json_gives_schemas(tool_folder: Path) -> None:
     listed = {entry["name"]: entry for entry in json.loads(ferrule("tools", tool_folder, "--json").stdout)}
     assert list(listed) == ["calculator", "shout", "picture", "wait"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ferrule.tools.contract import ToolContract
     from ferrule.tools.decorator import Tool
     from ferrule.tools.registry import ToolRegistry
-    from ferrule.toolspec import ToolExample
+    from ferrule.toolspec import JSONSchema, ToolExample
 
 _MOST_SHOWN = 100
 """Characters of an expected result and of the one that came, in a problem."""
@@ -129,16 +129,32 @@ def _check_tool(tool: Tool, file: Path) -> Iterator[ToolFileProblem]:
     line = _find_line(tool)
     if not tool.description.strip():
         yield ToolFileProblem(file, line, f"{tool.name} has no description; write a docstring")
-    for name, schema in tool.parameters.get("properties", {}).items():
+    parameters = tool.parameters
+    for name, schema in parameters.get("properties", {}).items():
         if not schema.get("description"):
             yield ToolFileProblem(
                 file, line, f"the parameter {name!r} of {tool.name} has no description; describe it in the docstring"
             )
+        if reason := _find_wrong_default(schema, parameters):
+            yield ToolFileProblem(file, line, f"the default of {name!r} of {tool.name} {reason}")
     for number, example in enumerate(tool.examples, 1):
         try:
             tool.bind(example.arguments)
         except (FerruleError, TypeError, ValueError) as error:
             yield ToolFileProblem(file, line, f"example {number} of {tool.name}: {_join_lines(str(error))}")
+
+
+def _find_wrong_default(schema: Any, root: JSONSchema) -> str:
+    """Why a model that writes the default of a parameter would be refused; empty if it wouldn't be."""
+    if not isinstance(schema, Mapping) or "default" not in schema:
+        return ""
+    from ferrule.tools.argument_errors import describe_value
+    from ferrule.tools.contract import make_check
+    from ferrule.tools.schema_description import describe_schema
+
+    if make_check(schema, root, if_unknown=True)(schema["default"]):
+        return ""
+    return f"is {describe_value(schema['default'])}, which doesn't fit its type: {describe_schema(schema, root)}"
 
 
 def _find_line(tool: Tool) -> int:

@@ -11,22 +11,47 @@ from ferrule.errors import SettingsError
 from ferrule.toolspec import JSONSchema
 
 _DEEPEST = 8
+_MOST_CHOICES = 8
+_FORMATS = {"date": "YYYY-MM-DD", "date-time": "YYYY-MM-DDTHH:MM:SS", "time": "HH:MM:SS", "duration": "PT1H30M"}
+"""What values of a JSON Schema's formats look like, for those that aren't known to everybody."""
 
 
 def format_parameters(schema: JSONSchema) -> list[str]:
-    """Format a line for each parameter: its option, its type, whether it is required, and its description."""
+    """Format a line for each parameter: its option, its type and values, its default, and its description."""
     properties: Mapping[str, Any] = schema.get("properties", {})
     required = schema.get("required", ())
     lines = []
     for name, one in properties.items():
-        kind = "|".join(sorted(_list_json_types(one, schema))) or "any"
         notes = [
-            kind,
-            "required" if name in required else f"default {json.dumps(one.get('default'), ensure_ascii=False)}",
+            "|".join(sorted(_list_json_types(one, schema))) or "any",
+            *_describe_values(one, schema),
+            "required" if name in required else _describe_default(one, schema),
         ]
         about = one.get("description", "") if isinstance(one, Mapping) else ""
         lines.append(escape_line(f"    --{name}  ({', '.join(notes)})  {' '.join(about.split())}".rstrip()))
     return lines
+
+
+def _describe_values(schema: Any, root: JSONSchema) -> Iterator[str]:
+    """Describe which values a parameter takes, or its list, where its types don't say: some only, or of one format."""
+    items = _find_item_schema(schema, root) if isinstance(schema, Mapping) else {}
+    for one, words in ((schema, ""), (items, "each ")):
+        kinds = [kind for kind in _list_alternatives(one, root) if kind.keys() & {"type", "enum", "const"}]
+        kinds = [kind for kind in kinds if kind.get("type") != "null"]
+        if kinds and all("enum" in kind or "const" in kind for kind in kinds):
+            values = [value for kind in kinds for value in kind.get("enum", [kind.get("const")])]
+            shown = [value if isinstance(value, str) else json.dumps(value) for value in values[:_MOST_CHOICES]]
+            yield f"{words}one of {'|'.join(shown)}{'|…' if len(values) > _MOST_CHOICES else ''}"
+        else:
+            formats = [kind["format"] for kind in kinds if kind.get("format") in _FORMATS]
+            yield from (f"{words}{name} {_FORMATS[name]}" for name in formats)
+
+
+def _describe_default(schema: Any, root: JSONSchema) -> str:
+    """Describe the default of an optional parameter, which its schema may lack: it is null, or JSON can't hold it."""
+    if isinstance(schema, Mapping) and "default" in schema:
+        return f"default {json.dumps(schema['default'], ensure_ascii=False)}"
+    return "default null" if "null" in _list_json_types(schema, root) else "optional"
 
 
 def parse_tool_options(words: Sequence[str], schema: JSONSchema) -> dict[str, Any]:
@@ -93,20 +118,26 @@ def _parse_value(text: str | bool, kinds: set[str]) -> Any:
         return text
 
 
-def _list_json_types(schema: Any, root: JSONSchema, depth: int = 0) -> set[str]:
+def _list_json_types(schema: Any, root: JSONSchema) -> set[str]:
     """List the JSON types of a schema, of its alternatives and references too; empty if any type is allowed."""
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return set()
     found: set[str] = set()
-    named = schema.get("type", ())
-    found |= {named} if isinstance(named, str) else set(named)
-    for value in (*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())):
-        found |= {"string"} if isinstance(value, str) else set()
-    for alternative in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
-        found |= _list_json_types(alternative, root, depth + 1)
-    if "$ref" in schema:
-        found |= _list_json_types(_resolve_reference(schema["$ref"], root), root, depth + 1)
+    for one in _list_alternatives(schema, root):
+        named = one.get("type", ())
+        found |= {named} if isinstance(named, str) else set(named)
+        for value in (*one.get("enum", ()), *([one["const"]] if "const" in one else ())):
+            found |= {"string"} if isinstance(value, str) else set()
     return found
+
+
+def _list_alternatives(schema: Any, root: JSONSchema, depth: int = 0) -> Iterator[Mapping[str, Any]]:
+    """List a schema, its alternatives, and those that they refer to."""
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return
+    yield schema
+    for alternative in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
+        yield from _list_alternatives(alternative, root, depth + 1)
+    if "$ref" in schema:
+        yield from _list_alternatives(_resolve_reference(schema["$ref"], root), root, depth + 1)
 
 
 def _find_item_schema(schema: Any, root: JSONSchema) -> Any:

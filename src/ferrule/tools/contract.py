@@ -205,8 +205,8 @@ class _Comparison:
     def _compare_one(self, old: Mapping[str, Any], new: Mapping[str, Any], path: Sequence[str]) -> Iterator[str]:
         name, before = _name(path), _list_values(old)
         if before is not None:
-            accepted = _make_check(old, self._old, if_unknown=True)
-            accepts = _make_check(new, self._new, if_unknown=False)
+            accepted = make_check(old, self._old, if_unknown=True)
+            accepts = make_check(new, self._new, if_unknown=False)
             if refused := [one for one in before if accepted(one) and not accepts(one)]:
                 yield f"{name} {self._lost} {_write(refused)}"
             return
@@ -277,7 +277,7 @@ def _resolve(schema: Any, root: JSONSchema) -> Any:
     return False
 
 
-def _make_check(schema: Mapping[str, Any], root: JSONSchema, *, if_unknown: bool) -> Callable[[Any], bool]:
+def make_check(schema: Mapping[str, Any], root: JSONSchema, *, if_unknown: bool) -> Callable[[Any], bool]:
     """Make a function that tells whether a part of a schema accepts a value; `if_unknown` where that can't be found."""
     from ferrule.tools.schema_validator import SchemaValidator
 
