@@ -90,7 +90,10 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
             '{"question": "a", "calls": ["f"]}\n\n{"question": "a", "calls": ["f"]}',
             "cases.jsonl:3: the question 'a' was asked before",
         ),
-        ('{"question": "a", "contain": "b"}', "cases.jsonl:1: contain: .*; there are question, contains, calls"),
+        ('{"question": "a", "contain": "b"}', "cases.jsonl:1: unknown field 'contain'; the nearest: contains$"),
+        ('{"question": "a", "why": "b"}', "cases.jsonl:1: unknown field 'why'; there are question, contains, calls$"),
+        ('{"question": "a"', "cases.jsonl:1: not valid JSON: the text ends inside an object at column 16$"),
+        ("[1]", r"cases.jsonl:1: must be an object, not \[1\]$"),
         ('{"question": "a", "contains": 408}', "contains: should be a text, or a list of texts, not 408"),
         (
             '{"question": "a"}',

@@ -208,9 +208,9 @@ def test_names_and_settings_that_can_not_be_are_refused() -> None:
         model("embeded")
     with pytest.raises(ModelError, match="missing"):
         model(f"local:{NOWHERE}/at/all")
-    with pytest.raises(SettingsError, match=r"^with_\(…\): temperature: input should be greater than .*, not -1$"):
+    with pytest.raises(SettingsError, match=r"^with_\(…\): temperature: must be greater than .*, not -1$"):
         model(ScriptedModel()).with_(temperature=-1)
-    with pytest.raises(SettingsError, match=r"temperature: input should be a valid number, not 'hot'; top_p: .*$"):
+    with pytest.raises(SettingsError, match=r"temperature: must be a valid number, not 'hot'; top_p: .*$"):
         model(ScriptedModel()).with_(temperature="hot", top_p=3)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match=r"argument 'temperature'; sampling settings are given to with_\(…\)$"):
         model("embedded", temperature=3)

@@ -68,9 +68,9 @@ def test_a_mode_sets_what_is_not_given() -> None:
 
 
 def test_a_wrong_setting_is_an_error_on_one_line() -> None:
-    with pytest.raises(SettingsError, match=r"^tool_retries: input should be .*, not -1$"):
+    with pytest.raises(SettingsError, match=r"^tool_retries: must be .*, not -1$"):
         AnalysisSettings(tool_retries=-1)
-    with pytest.raises(SettingsError, match=r"^mode: .*; max_tasks: input should be less than or equal to 50, not 60$"):
+    with pytest.raises(SettingsError, match=r"^mode: .*; max_tasks: must be less than or equal to 50, not 60$"):
         AnalysisSettings(max_tasks=60, mode="fast")
     with pytest.raises(SettingsError, match=r"^unknown setting 'tool_retrys'; the nearest: tool_retries"):
         AnalysisSettings(tool_retrys=1)
@@ -78,7 +78,7 @@ def test_a_wrong_setting_is_an_error_on_one_line() -> None:
 
 @pytest.mark.parametrize("wrong", ["many", 2.5])
 def test_what_is_expected_is_said_once(wrong: object) -> None:
-    with pytest.raises(SettingsError, match=rf"^max_tasks: input should be a valid integer, not {wrong!r}$"):
+    with pytest.raises(SettingsError, match=rf"^max_tasks: must be a valid integer, not {wrong!r}$"):
         AnalysisSettings(max_tasks=wrong)
 
 

@@ -74,9 +74,9 @@ async def test_an_address_is_only_for_the_model_beside_it(config: Path) -> None:
     [
         ("modle = 'echo'", ("unknown setting 'modle'; the nearest: ",)),
         ("yes = true", ("unknown setting 'yes'",)),
-        ("temperature = 'hot'", ("temperature: input should be a valid number, not 'hot'",)),
+        ("temperature = 'hot'", ("temperature: must be a valid number, not 'hot'",)),
         ("temperature = -1", ("temperature", "greater than or equal to 0")),
-        ("tools = 'python'", ("tools: input should be a valid list",)),
+        ("tools = 'python'", ("tools: must be a valid list",)),
         ("model = ", ("not TOML",)),
     ],
 )

@@ -60,7 +60,8 @@ def test_a_tool_that_has_no_signature_is_refused_before_anything_is_written(tmp_
 def test_what_the_model_never_learned_is_refused_before_anything_is_written() -> None:
     assert_refused(
         ferrule("ask", "What is 2 + 2?", "--no-tools"),
-        "embedded was trained to call tools; name one with --tools, leave out --no-tools, or choose another --model",
+        "embedded was trained to call tools; name one with --tools, leave out --no-tools or --no-calculator, "
+        "or choose another --model",
     )
     assert_refused(
         ferrule("ask", "What is 2 + 2?", "--mode", "hermes"),

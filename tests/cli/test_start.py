@@ -68,16 +68,34 @@ def test_version() -> None:
         ("asc hi", "no such command 'asc'; did you mean ask?"),
         ("history lst", "no such command 'lst'; did you mean list?"),
         ("--versoin", "unknown option --versoin; did you mean --version?"),
-        ("ask", "missing argument 'question'; see `ferrule ask --help`"),
+        ("ask", "missing argument 'question'; "),
         ("ask hi --frobnicate", "unknown option --frobnicate; see `ferrule ask --help`"),
+        ("chat --foo", "unknown option --foo; see `ferrule chat --help`"),
+        ("chat --xyz", "unknown option --xyz; see `ferrule chat --help`"),
+        ("chat --yess", "unknown option --yess; did you mean --yes?"),
+        ("ask hi --output x", "unknown option --output; see `ferrule ask --help`"),
+        ("ask -3+5", 'unknown option -3; a question that begins with a dash goes after --: ferrule ask -- "-3+5"'),
+        ("ask -x", "unknown option -x; see `ferrule ask --help`"),
         ("ask hi --toools x", "unknown option --toools; did you mean --tools?"),
         ("ask hi there", "unexpected argument: there (put a text of several words in quotes)"),
         ("ask hi --mode", "option '--mode' requires an argument"),
-        ("synth x --count none", "invalid value for '--count': Input should be a valid integer"),
+        ("synth x --count none", "--count: must be a valid integer, not 'none'; see `ferrule synth --help`"),
+        ("ask hi --temperature hot", "--temperature: must be a valid number, not 'hot'; see `ferrule ask --help`"),
+        ("ask hi --max-tokens 0", "--max-tokens: must be greater than or equal to 1, not '0'"),
     ],
 )
 def test_a_wrong_option_is_one_line(command: str, words: str) -> None:
     assert_refused(ferrule(*command.split()), words)
+
+
+def test_a_wrong_value_of_a_variable_names_the_variable() -> None:
+    refused = ferrule("ask", "hi", FERRULE_TEMPERATURE="hot")
+    assert_refused(refused, "FERRULE_TEMPERATURE: must be a valid number, not 'hot'")
+
+
+def test_a_question_that_is_only_piped_in_is_told_how_to_be_read() -> None:
+    advice = "missing argument 'question'; to read it from standard input, write: ferrule ask -"
+    assert_refused(ferrule("ask", typed="What is 3*4?"), advice)
 
 
 def test_a_group_without_a_command_prints_its_help() -> None:

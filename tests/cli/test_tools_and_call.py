@@ -100,6 +100,16 @@ def test_check_finds_a_default_that_does_not_fit_its_type(tmp_path: Path) -> Non
     ]
 
 
+def test_a_tool_of_the_calculators_name_is_refused_with_the_option_that_leaves_it_out(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("from ferrule import tool\n@tool(read_only=True)\ndef calculator(x: str) -> str:\n    'It.'\n")
+    refused = ferrule("ask", "hi", "--model", "echo", "--tools", file)
+    assert_refused(
+        refused, "two tools are named 'calculator'", f"({file}:2)", "leave ferrule's out with --no-calculator"
+    )
+    assert ferrule("ask", "hi", "--model", "echo", "--tools", file, "--no-calculator").returncode == 0
+
+
 def test_tools_as_json_gives_schemas(tool_folder: Path) -> None:
     listed = {entry["name"]: entry for entry in json.loads(ferrule("tools", tool_folder, "--json").stdout)}
     assert list(listed) == ["calculator", "shout", "picture", "wait"]

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
-from ferrule._util.invalid_fields import describe_invalid_fields
 from ferrule.conversation import ToolCall
 from ferrule.errors import SettingsError
+from ferrule.tools.settings_errors import describe_invalid_settings
 
 if TYPE_CHECKING:
     from ferrule.agent.pipeline import Pipeline
@@ -112,7 +112,9 @@ def read_cases(path: str | Path) -> list[Case]:
         try:
             case = Case.model_validate_json(line)
         except ValidationError as error:
-            raise SettingsError(f"{path}:{number}: {_describe(error)}") from error
+            raise SettingsError(
+                f"{path}:{number}: {describe_invalid_settings(error, Case.model_fields, 'field')}"
+            ) from error
         if not case.contains and not case.calls:
             raise SettingsError(
                 f'{path}:{number}: nothing is checked; say what a right answer has, by "contains" or "calls"'
@@ -125,12 +127,6 @@ def read_cases(path: str | Path) -> list[Case]:
     if not cases:
         raise SettingsError(f'{path}: there are no cases; write one a line: {{"question": "…", "contains": "…"}}')
     return cases
-
-
-def _describe(error: ValidationError) -> str:
-    unknown = [str(one["loc"][-1]) for one in error.errors() if one["type"] == "extra_forbidden"]
-    known = f"; there are {', '.join(Case.model_fields)}" if unknown else ""
-    return f"{describe_invalid_fields(error)}{known}"
 
 
 def read_report(path: str | Path) -> CaseReport:

@@ -19,7 +19,9 @@ def check_tools(model: Model, names: Sequence[str]) -> None:
     other = choose_advice("ask another model", "choose another --model")
     if known is None:
         if not names and not is_optional:
-            offer = choose_advice("offer it one with using(…)", "name one with --tools, leave out --no-tools")
+            offer = choose_advice(
+                "offer it one with using(…)", "name one with --tools, leave out --no-tools or --no-calculator"
+            )
             raise ModelError(f"{model.name} was trained to call tools; {offer}, or {other}")
         return
     unusable = [name for name in names if name not in known]
@@ -30,7 +32,7 @@ def check_tools(model: Model, names: Sequence[str]) -> None:
         )
     missing = [name for name in known if name not in names]
     if missing and not is_optional:
-        offer = choose_advice(f"offer it with using({', '.join(missing)})", "leave out --no-tools")
+        offer = choose_advice(f"offer it with using({', '.join(missing)})", "leave out --no-tools or --no-calculator")
         raise ModelError(f"{model.name} was trained to call {', '.join(missing)}; {offer}, or {other}")
 
 

@@ -6,7 +6,6 @@ A traceback is for bugs in ferrule, and for people who set FERRULE_DEBUG.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
@@ -25,8 +24,6 @@ BAD_INPUT, PROVIDER_FAILED, INTERRUPTED = 2, 3, 130
 _REFUSALS = range(400, 500)
 _BUSY = (408, 425, 429)
 """HTTP statuses that look like a refusal and pass if one waits."""
-
-_EXTRA_ARGUMENTS = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
 
 def run_command(command: Callable[[], None]) -> int:
@@ -93,6 +90,9 @@ def _report(error: Exception) -> str | None:
     if type(error).__name__ == "NoArgsIsHelpError":
         cast("Any", error).show()
         return None
+    # Imported here, so that a command without errors doesn't load it.
+    from ferrule.cli.usage_errors import describe_usage_error
+
     message = describe_usage_error(error) or describe_error(error)
     if message is None:
         raise error
@@ -121,27 +121,6 @@ def print_error(text: str) -> None:
     from ferrule.session.terminal_output import print_notice
 
     print_notice(text)
-
-
-def describe_usage_error(error: Exception) -> str | None:
-    """The message of an error in the options or arguments of a command; None for any other error."""
-    # Not by its class: typer has a private copy of click.
-    if not hasattr(error, "format_message"):
-        return None
-    usage = cast("Any", error)
-    if hasattr(usage, "possibilities"):
-        text, near = f"unknown option {usage.option_name}", next(iter(usage.possibilities or ()), "")
-    else:
-        text, _, near = usage.format_message().rstrip(".?").partition(". Did you mean ")
-        is_analysis = getattr(getattr(usage, "ctx", None), "info_name", "") == "analyze"
-        if is_analysis and (found := _EXTRA_ARGUMENTS.search(text)) and Path(found[1]).is_file():
-            return f"unexpected argument: {found[1]}; data are given as --data {found[1]}"
-        text = _EXTRA_ARGUMENTS.sub(r"unexpected argument: \1 (put a text of several words in quotes)", text)
-    context = getattr(usage, "ctx", None)
-    advice = f"; did you mean {near.replace(chr(39), '')}?" if near else ""
-    if not advice and context is not None:
-        advice = f"; see `{context.command_path} --help`"
-    return f"{text[:1].lower()}{text[1:]}{advice}"
 
 
 def describe_error(error: Exception) -> str | None:

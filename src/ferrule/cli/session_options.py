@@ -353,7 +353,7 @@ def read_schema(given: str) -> dict[str, Any]:
     try:
         schema = json.loads(given if is_inline else Path(given).read_bytes())
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"--schema {'' if is_inline else f'{given}: '}not JSON: {error}") from error
+        raise SettingsError(f"--schema{'' if is_inline else f' {given}'} is not JSON: {error}") from error
     if not isinstance(schema, dict):
         raise SettingsError(f"--schema {given}: a JSON Schema is an object")
     return schema

@@ -95,13 +95,20 @@ def collect_tools(paths: Iterable[Path], plugins: bool = False, *, with_calculat
     and `RegistryError` for a duplicate name or a file that offers no tool.
     """
     from ferrule.builtin_tools import calculator
+    from ferrule.errors import RegistryError
     from ferrule.tools.registry import ToolRegistry
 
     # What a file prints when it is imported must not get into a command's output, which may be JSON.
     with redirect_stdout(sys.stderr):
         once = {path.resolve(): path for path in paths}
-        own = [calculator] if with_calculator else []
-        registry = ToolRegistry([*own, *map(load_path_or_builtin, once.values())])
+        registry = ToolRegistry(map(load_path_or_builtin, once.values()))
+    if with_calculator:
+        if same := registry.get(calculator.name):
+            raise RegistryError(
+                f"two tools are named {same.name!r}: ferrule's own, and one from {same.location}; leave ferrule's out "
+                "with --no-calculator where a model is asked, or rename yours in its file"
+            )
+        registry = ToolRegistry([calculator, registry])
     for problem in registry.problems:
         _warn(f"{problem}; its tools are not offered")
     return _add_plugins(registry) if plugins else registry

@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-def describe_invalid_settings(error: ValidationError, known: Iterable[str]) -> str:
-    """Describe each wrong setting on one line, with the nearest names for one that isn't `known`."""
+def describe_invalid_settings(error: ValidationError, known: Iterable[str], kind: str = "setting") -> str:
+    """Describe each wrong setting on one line, with the nearest names for one that isn't `known`.
+
+    `kind` is what a message calls one: a setting, or the field of a file.
+    """
     names = tuple(known)
     problems = []
     for one in error.errors(include_url=False):
@@ -23,5 +26,5 @@ def describe_invalid_settings(error: ValidationError, known: Iterable[str]) -> s
         place = ".".join(map(str, one["loc"]))
         near = find_nearest_names(place, names)
         hint = f"the nearest: {', '.join(near)}" if near else f"there are {', '.join(names)}"
-        problems.append(f"unknown setting {place!r}; {hint}")
+        problems.append(f"unknown {kind} {place!r}; {hint}")
     return "; ".join(problems)
