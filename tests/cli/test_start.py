@@ -98,6 +98,12 @@ def test_a_question_that_is_only_piped_in_is_told_how_to_be_read() -> None:
     assert_refused(ferrule("ask", typed="What is 3*4?"), advice)
 
 
+@pytest.mark.parametrize("group", ["", "eval", "functions", "history", "keys", "mcp", "policy", "sandbox", "train"])
+def test_no_description_in_a_list_of_commands_is_cut(group: str) -> None:
+    lines = ferrule(*group.split(), "--help").stdout.splitlines()
+    assert [line for line in lines if line.endswith("...") and not line.startswith("Usage:")] == []
+
+
 def test_a_group_without_a_command_prints_its_help() -> None:
     done = ferrule("train")
     assert (done.returncode, done.stdout) == (2, "")
@@ -109,6 +115,26 @@ def _list_imported(source: str) -> set[str]:
     source = f"import sys\nbare = set(sys.modules)\n{source}\nprint(*(set(sys.modules) - bare), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, env=environment(), text=True, check=True)
     return set(done.stderr.split())
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Interrupter:
+    def find_spec(self, name, *_):
+        if name == "ferrule.cli.errors":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupter())
+from ferrule.cli import main
+main()
+"""
+
+
+def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT]
+    done = subprocess.run(command, capture_output=True, env=environment(), text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 def test_help_imports_little() -> None:

@@ -110,11 +110,22 @@ def test_a_name_used_twice_names_both_origins():
         (Toolset, "has no method marked @tool"),
         (int, "'int' is a class but not a Toolset"),
         (7, "7 is not a tool"),
+        ([plain], r"^a list is not a tool; unpack it, as in using\(\*tools\)$"),
+        ((), r"^a tuple is not a tool; unpack it"),
     ],
 )
 def test_what_can_not_be_offered_is_refused(item, said):
     with pytest.raises(RegistryError, match=said):
         ToolRegistry([item])
+
+
+@pytest.mark.parametrize(("item", "kind"), [(functools.partial(plain), "partial object"), (lambda: 1, "lambda")])
+def test_a_function_without_a_name_is_told_how_to_get_one(item, kind):
+    with pytest.raises(
+        ToolDefinitionError, match=rf'^a {kind} has no name of its own; give it one: tool\(f, name="…"\)'
+    ):
+        ToolRegistry([item])
+    assert ToolRegistry([tool(item, name="named")]).names == ("named",)
 
 
 def test_a_function_that_can_not_be_a_tool_is_refused():

@@ -206,12 +206,12 @@ async def yields_async(n: int):
         (positional, "'city' is positional-only.*remove the '/'"),
         (yields, "'yields' yields; a tool returns its result, so return a list"),
         (yields_async, "return a list"),
-        (lambda: None, "give name="),
+        (lambda: None, "no name of its own; give it one: tool"),
         (int, "'int' is a class"),
         ("text", "can't be called"),
         (get_weather, "is a tool already"),
         (math.hypot, r"\*coordinates|no readable signature"),
-        (functools.partial(plain), "give name="),
+        (functools.partial(plain), "no name of its own; give it one: tool"),
     ],
 )
 def test_what_can_not_be_a_tool_is_refused_at_once(function, said):

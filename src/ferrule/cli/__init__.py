@@ -5,9 +5,13 @@ from __future__ import annotations
 
 def main() -> None:
     """Run `ferrule` with this process's arguments and exit: 0, 1 (it failed), 2 (bad input), 130 (Ctrl-C)."""
-    from ferrule.cli.errors import run_command
+    try:
+        from ferrule.cli.errors import run_command
 
-    raise SystemExit(run_command(_run))
+        status = run_command(_run)
+    except KeyboardInterrupt:  # during that import, or while an error is reported
+        status = 130
+    raise SystemExit(status)
 
 
 def _run() -> None:

@@ -33,11 +33,11 @@ def run_analyze(
     given: AnalyzeOptions,
     options: SessionOptions,
 ) -> None:
-    """Answer a question about data by a plan of tasks, with every number traced to the code that computed it.
+    """Answer a question about data, every number traced to code.
 
-    Every model answer and run is recorded, for --replay, --rerun and --continue; FILE may be `last` for these. Exit
-    status: 0 the answer is complete, 1 it is partial, 2 wrong input, 3 the provider failed, 130 Ctrl-C, with what was
-    found until then.
+    The model plans tasks and writes the code that computes them. Every model answer and run is recorded, for --replay,
+    --rerun and --continue; FILE may be `last` for these. Exit status: 0 the answer is complete, 1 it is partial, 2
+    wrong input, 3 the provider failed, 130 Ctrl-C, with what was found until then.
     """
     from ferrule.cli.analysis_run import AnalysisOrder, analyze_and_show
 

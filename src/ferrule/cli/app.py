@@ -89,4 +89,4 @@ def _handle_global_options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Tools for language models: offered, checked, permitted, run, and answered."""
+    """Tools for language models: calls are checked, permitted, run and recorded."""

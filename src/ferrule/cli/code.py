@@ -73,10 +73,10 @@ def run_code(
     ] = False,
     options: SessionOptions,
 ) -> None:
-    """Work on the code of this folder with a model that reads, edits and runs it.
+    """Work on the code of this folder with a model.
 
-    Every conversation is saved: --continue takes the last one of this folder. Exit status: 0 the answer is complete, 1
-    it isn't, 2 wrong input, 3 the provider failed, 130 Ctrl-C.
+    It reads, edits and runs the code. Every conversation is saved: --continue takes the last one of this folder. Exit
+    status: 0 the answer is complete, 1 it isn't, 2 wrong input, 3 the provider failed, 130 Ctrl-C.
     """
     _check_system(sys.platform)
     if question in ("undo", "redo", "diff") and not only_print:

@@ -14,7 +14,9 @@ _SHELLS = ("bash", "zsh", "fish")
 
 
 def completion(shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell.")]) -> None:
-    """Print a script that completes commands, options and names; `ferrule --install-completion` installs it.
+    """Print a script that completes commands, options and names.
+
+    `ferrule --install-completion` installs it.
 
     In bash: eval "$(ferrule completion bash)"
     """

@@ -44,9 +44,10 @@ def evaluate_embedded(  # noqa: PLR0913, PLR0917 - one parameter an option
     threshold: Threshold = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the embedded model, or one like it, on freshly drawn held-out problems, by kind.
+    """Measure the embedded model, or one like it, on new problems.
 
-    With --threshold, the exit status is 1 if fewer calls and answers are right, of any set of questions.
+    They are drawn afresh, and held out of its training; the shares are given by kind. With --threshold, the exit status
+    is 1 if fewer calls and answers are right, of any set of questions.
     """
     from ferrule.cli.progress import open_progress_bar
     from ferrule.cli.settings import read_settings
@@ -77,10 +78,10 @@ def run_evaluate_cases(
     profile: ProfileName = None,
     options: SessionOptions,
 ) -> None:
-    """Ask a model with its tools questions of your own, and check the answers.
+    """Ask a model questions of your own, and check the answers.
 
-    The exit status is 1 if a case is wrong, or with --threshold, if fewer are right; with --against, if one that was
-    right is wrong now. Calls that the policy asks about are denied.
+    It has its tools. The exit status is 1 if a case is wrong, or with --threshold, if fewer are right; with --against,
+    if one that was right is wrong now. Calls that the policy asks about are denied.
     """
     import asyncio
 

@@ -30,7 +30,7 @@ history = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 @history.callback()
 def _history(context: typer.Context, store: StoreFile = None, as_json: AsJson = False) -> None:
-    """List, show, search, fork, delete and export saved conversations."""
+    """List, show, search, fork, delete or export conversations."""
     context.obj = store
     if context.invoked_subcommand is None:
         _open_history(context, store).list(50, as_json)
@@ -68,7 +68,10 @@ def _fork(
     store: StoreFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start another conversation with the same first messages, and print its id."""
+    """Start another conversation with the same first messages.
+
+    Its id is printed.
+    """
     _open_history(context, store).fork(name, at, as_json)
 
 

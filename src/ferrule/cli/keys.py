@@ -32,7 +32,10 @@ def _keys(context: typer.Context, as_json: AsJson = False) -> None:
 
 @keys.command("set")
 def _set(name: Name) -> None:
-    """Save the key of a provider, typed without being shown, or read from standard input."""
+    """Save the key of a provider.
+
+    It is typed without being shown, or read from standard input.
+    """
     from ferrule.errors import SettingsError
     from ferrule.models.keys import find_keys_file, store_key
     from ferrule.session.terminal_output import print_notice

@@ -44,9 +44,10 @@ def _serve(
     policy: PolicyFile = None,
     journal: JournalFile = None,
 ) -> None:
-    """Serve the calculator and the tools of the folders; with `coding`, only those.
+    """Serve the calculator and the tools of the folders.
 
-    Without --http the client is the program that starts this command, over stdin and stdout.
+    With `coding`, the calculator is left out. Without --http the client is the program that starts this command, over
+    stdin and stdout.
     """
     from ferrule.session.approvals import open_permissions
 
@@ -105,7 +106,10 @@ def _login(
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="The http(s) address of a server.")],
     timeout: Annotated[float, typer.Option(min=1, help="How long the login may take.")] = 300.0,
 ) -> None:
-    """Log in to a server by OAuth, in a browser on this machine; the tokens are saved for the other commands."""
+    """Log in to a server by OAuth, in a browser on this machine.
+
+    The tokens are saved for the other commands.
+    """
     log_in(address, timeout)
 
 

@@ -60,7 +60,10 @@ def models(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List models and providers, with what they can do, and whether their keys are set. No request is made."""
+    """List models and providers, and whether their keys are set.
+
+    What each can do is listed too. No request is made.
+    """
     from ferrule.session.terminal_output import print_json
 
     if as_json:

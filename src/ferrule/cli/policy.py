@@ -35,11 +35,11 @@ def _explain(  # noqa: PLR0913 - the options of the command
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain which rule decides on a call in this folder, and why; nothing is run.
+    """Explain which rule decides on a call here, and why.
 
-    The policy is that of `ferrule code` here: the user's or --policy, with this project's. The exit status is 0 if the
-    call is allowed, 1 if it is asked about or denied; for --journal 1 if the policy says something else of a call than
-    the one in force then.
+    Nothing is run. The policy is that of `ferrule code` here: the user's or --policy, with this project's. The exit
+    status is 0 if the call is allowed, 1 if it is asked about or denied; for --journal 1 if the policy says something
+    else of a call than the one in force then.
     """
     from ferrule.cli.policy_explain import explain_call, explain_journal, make_policy_in_force
     from ferrule.errors import SettingsError
@@ -57,10 +57,10 @@ def _check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Policies, or files named ferrule.toml.")],
     tools: ToolFolders = None,
 ) -> None:
-    """Check files of rules, with the examples in them, and the names of tools and arguments.
+    """Check files of rules, and the examples in them.
 
-    The exit status is 2 if a file is wrong. A name that none of the coding agent's tools, of this project's and of
-    --tools has is only a warning: a server may have it.
+    The names of tools and arguments are checked too. The exit status is 2 if a file is wrong. A name that none of the
+    coding agent's tools, of this project's and of --tools has is only a warning: a server may have it.
     """
     from ferrule.cli.policy_explain import check_files
 
@@ -72,9 +72,10 @@ Folder = Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The project; b
 
 @policy.command("trust")
 def _trust(folder: Folder = Path(), yes: Yes = False) -> None:
-    """Show what a project's ferrule.toml and tool files would allow, start and run, and trust them as they are now.
+    """Show what a project's files would allow, and trust them.
 
-    A file that changes later isn't trusted any more.
+    Its ferrule.toml may allow calls and start servers, its tool files are run. They are trusted as they are now: a file
+    that changes later isn't trusted any more.
     """
     from ferrule.cli.policy_records import trust_project
 
@@ -83,7 +84,7 @@ def _trust(folder: Folder = Path(), yes: Yes = False) -> None:
 
 @policy.command("list")
 def _list(as_json: AsJson = False) -> None:
-    """List the projects that the user trusted, and what was allowed for good in each."""
+    """List the trusted projects, and what was allowed for good in each."""
     from ferrule.cli.policy_records import list_records
 
     list_records(as_json)
@@ -97,7 +98,7 @@ def _forget(
         typer.Option(min=1, metavar="NUMBER", help='Only this "always" answer, by its number in `policy list`.'),
     ] = None,
 ) -> None:
-    """No longer trust a project, nor allow what was allowed for good in it."""
+    """Stop trusting a project, and drop what was allowed for good."""
     from ferrule.cli.policy_records import forget_project
 
     forget_project(folder, answer)

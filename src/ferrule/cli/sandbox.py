@@ -65,9 +65,9 @@ def _check(
 
 @sandbox.command("doctor")
 def _doctor(as_json: AsJson = False) -> None:
-    """List the layers of containment of this machine, what each stops, and whether they hold.
+    """List this machine's layers of containment, and whether they hold.
 
-    The exit status is 1 if nothing can be contained here, or a layer doesn't hold.
+    What each stops is listed too. The exit status is 1 if nothing can be contained here, or a layer doesn't hold.
     """
     from ferrule.cli.sandbox_doctor import print_report
 

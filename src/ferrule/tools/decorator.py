@@ -299,7 +299,8 @@ def _make_tool(function: Any, options: ToolOptions) -> Any:
     _check_kind(plain)
     name = options.get("name") or getattr(plain, "__name__", None)
     if not isinstance(name, str) or name == "<lambda>":
-        raise ToolDefinitionError(f"{function!r} has no name of its own; give name=")
+        kind = "lambda" if name == "<lambda>" else f"{type(plain).__name__} object"
+        raise ToolDefinitionError(f'a {kind} has no name of its own; give it one: tool(f, name="…")')
     subject = f"the tool {name!r}"
     is_method = not static and _is_method(plain)
     rules = SignatureRules(plain, subject, skip_first=is_method)

@@ -317,6 +317,8 @@ def _collect_offers(item: Any) -> list[_Offer]:
         source = _ToolsetFactory(toolset.__name__, item)
         return [_Offer(tool, source) for tool in _require_tools(find_method_tools(toolset), toolset)]
     if not callable(item):
+        if isinstance(item, list | tuple | set):
+            raise RegistryError(f"a {type(item).__name__} is not a tool; unpack it, as in using(*tools)")
         raise RegistryError(f"{item!r} is not a tool; expected a Tool, an annotated function, a Toolset or a registry")
     return [_Offer(Tool.from_callable(item))]
 
