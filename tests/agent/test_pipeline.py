@@ -234,7 +234,7 @@ async def test_the_embedded_model_is_asked_only_as_it_was_trained() -> None:
     asked = model("embedded").chat("What is 2 + 2?")
     with pytest.raises(ModelError, match=r"trained to call tools; offer it one with using\(…\)"):
         await asked.run()
-    with pytest.raises(DialectError, match=r"'pack' can't be offered as a signature: its parameter 'box' takes an"):
+    with pytest.raises(DialectError, match=r"can't be offered the tool 'pack': its parameter 'box' takes an"):
         await asked.using(calculator, pack).run()
     with pytest.raises(ModelError, match=r"its own notation, not in hermes; leave out mode=…"):
         await asked.using(calculator, mode="hermes").run()

@@ -189,6 +189,7 @@ def test_a_reader_that_goes_away_is_no_error(chatterer: str) -> None:
         (("ask", "hi", "--journal", "/dev/null/calls"), ("/dev/null",)),
         (("chat", "--model", "gpt"), ("unknown model 'gpt'",)),
         (("ask", "hi", "--model", "gpt-4o"), ("'gpt-4o'; did you mean openai:gpt-4o?",)),
+        (("ask", "hi", "--model", "claude"), ("'claude'; did you mean anthropic:MODEL?",)),
         (("ask", "hi", "--model", "opnai:"), ("'opnai:'; did you mean openai:MODEL?",)),
         (("ask", "hi", "--model", "qwen3:8b"), ("did you mean ollama:qwen3:8b?",)),
         (("ask", "hi", "--model", "anthropic/claude-x"), ("did you mean anthropic:claude-x?",)),

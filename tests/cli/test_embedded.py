@@ -53,8 +53,22 @@ def test_a_tool_that_has_no_signature_is_refused_before_anything_is_written(tmp_
     )
     assert_refused(
         ferrule("ask", "Pack a box.", "--tools", file),
-        "the tool 'pack' can't be offered as a signature: its parameter 'box' takes an object",
+        "this model can't be offered the tool 'pack': its parameter 'box' takes an object",
     )
+
+
+def test_a_text_that_is_too_long_for_the_model_is_said_to_be(tmp_path: Path) -> None:
+    done = ferrule("ask", "-", typed="What is 2 + 2? " * 20_000)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the question has filled the model's context of 640 tokens; ask for less at once" in done.stderr
+    file = tmp_path / "log_tool.py"
+    file.write_text(
+        "from ferrule import tool\n\n\n@tool\ndef get_log() -> str:\n    'Get the server log.'\n"
+        "    return 'request served in 12 ms\\n' * 200\n"
+    )
+    done = ferrule("ask", "Get the server log", "--tools", file, "--yes")
+    assert done.returncode == 1
+    assert "the question and what its tools returned have filled the model's context" in done.stderr
 
 
 def test_what_the_model_never_learned_is_refused_before_anything_is_written() -> None:

@@ -85,7 +85,7 @@ async def test_advice_is_in_commands(config: Path) -> None:
         done = await asyncio.to_thread(ferrule, "ask", "Hi", *options, **{**changes, "OPENAI_API_KEY": "wrong"})
     assert_refused(done, "401", "check OPENAI_API_KEY, or run: ferrule keys set openai")
     done = ferrule("ask", "Hi", "-m", "vllm:m", "--base-url", "http://127.0.0.1:1/v1", **changes)
-    assert "is the server running, and --base-url right?" in done.stderr
+    assert "is the server running, and is --base-url right?" in done.stderr
 
 
 @pytest.mark.parametrize(

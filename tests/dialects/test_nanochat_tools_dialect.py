@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import pytest
 from grammar_checks import is_in, spec_of
@@ -110,6 +111,15 @@ def test_signatures(properties, signature):
     assert write_signature(spec_of(properties, ["a"] if "a" in properties else [])) == signature
 
 
+def test_an_exact_number_is_a_number():
+    @tool
+    def pay(amount: Decimal) -> str:
+        """Pay."""
+        return f"{amount}"
+
+    assert write_signature(pay.spec) == "pay(amount: float)  # Pay"
+
+
 def test_a_signature_of_a_function_with_everything():
     @tool
     def search(words: list[str], where: str | None = None, exact: bool = False) -> str:
@@ -130,7 +140,7 @@ def test_a_signature_of_a_function_with_everything():
     ],
 )
 def test_nested_objects_are_refused_by_name(schema, says):
-    with pytest.raises(DialectError, match=f"the tool 'f' can't be offered.*{says}"):
+    with pytest.raises(DialectError, match=f"can't be offered the tool 'f': .*{says}"):
         DIALECT.layout(Conversation((user("Hi"),)), [spec_of({"a": schema}, ["a"])])
 
 

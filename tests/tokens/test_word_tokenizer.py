@@ -36,6 +36,7 @@ def file(tmp_path_factory):
 
 @given(text=TEXTS)
 @example(text='the theme: str, x="the", and the <|bos|>')
+@example(text="thethestrstststhe" * 9)
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_ids_are_what_the_library_gives(file, text):
     tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed: pip install 'ferrule[local]'")
@@ -63,6 +64,12 @@ def test_a_word_has_the_same_ids_wherever_it_stands(file):
     for before, after in (("", " "), (" ", "."), ('"', '"'), ("_", "_"), ("1", "1"), ('="', "\n")):
         start, end = ours.encode_text(before), ours.encode_text(after)
         assert ours.encode_text(f"{before}strthest{after}") == [*start, *word, *end]
+
+
+def test_a_long_word_is_merged_at_all_places_at_once(file):
+    word = "the" * 100_000
+    ids = WordTokenizer(file).encode_text(word)
+    assert ids == 100_000 * WordTokenizer(file).encode_text("the")
 
 
 def test_a_frequent_word_has_its_space_with_it(file):

@@ -68,8 +68,8 @@ def _get_properties(spec: ToolSpec) -> Mapping[str, Any]:
 def _check_name(spec: ToolSpec, name: str) -> None:
     if not _PARAMETER_NAME.fullmatch(name):
         raise DialectError(
-            f"the tool {spec.name!r} can't be offered as a signature: the name of its parameter {name!r} has other "
-            "signs than letters, digits, - and _"
+            f"this model can't be offered the tool {spec.name!r}: the name of its parameter {name!r} has other signs "
+            "than letters, digits, - and _"
         )
 
 
@@ -112,6 +112,8 @@ def _read_shape(spec: ToolSpec, name: str, schema: Any, *, is_item: bool = False
     if known.choices:
         return ValueShape(tuple(choice for choice in known.choices if choice is not None))
     types = known.types - {"null"}
+    if types == {"number", "string"}:  # of an exact number, such as a Decimal, whose text is a number too
+        return ValueShape(type="float")
     if not types or "string" in types:
         return ValueShape()
     if types == {"array"} and not is_item and "prefixItems" not in schema:
@@ -122,8 +124,9 @@ def _read_shape(spec: ToolSpec, name: str, schema: Any, *, is_item: bool = False
         if is_item:
             found = "a list of lists or of objects"
         raise DialectError(
-            f"the tool {spec.name!r} can't be offered as a signature: its parameter {name!r} takes {found}; "
-            "possible are text, numbers, true or false, choices of these, and lists of them"
+            f"this model can't be offered the tool {spec.name!r}: its parameter {name!r} takes {found}, and may take "
+            "text, numbers, true or false, choices of these, and lists of them; leave the tool out, or give the "
+            "parameter a default: then it is offered without it"
         )
     return ValueShape(type=_NAMES["number" if "number" in types else min(types)])
 

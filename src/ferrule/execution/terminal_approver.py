@@ -25,7 +25,7 @@ _BY = "terminal"
 _PAGE = 40
 """The most lines shown at once."""
 _HELP = """\
-  y            run the call, this time; not before all of it was shown
+  y            run the call, this time; only once all of it was shown
   y!           run it, although not all of it was shown
   y TEXT       the same, and the model gets TEXT with the result: "y, but …"
   n REASON     don't run it; the model gets the reason

@@ -318,7 +318,7 @@ class HostedModel(AsyncClosing):
             return RequestFailure("bad", f"{self.name}: {self.address} is not a valid address: {cause}")
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
             is_own = not self.provider.needs_key
-            hint = f"is the server running, and {self._address_option} right?" if is_own else "is the network up?"
+            hint = f"is the server running, and is {self._address_option} right?" if is_own else "is the network up?"
             return RequestFailure("failed", f"{self.name}: no connection to {self.address}: {cause}; {hint}")
         return RequestFailure("failed", f"{self.name}: the connection to {self.address} was lost: {cause}")
 

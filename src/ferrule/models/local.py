@@ -108,7 +108,8 @@ class LocalModel(AsyncClosing):
             sampling=_make_sampling(settings, len(conversation)),
             stop_ids=(*stops, *self._find_ids(layout.forbidden_tokens)),
             images=prompt.images,
-            constraint=self._make_constraint(conversation, tools),
+            # What the engine refuses as too long needs none, and there it would take gigabytes.
+            constraint=self._make_constraint(conversation, tools) if len(prompt.ids) < self.context_length else None,
         )
         async with aclosing(generation) as batches:
             async for batch in batches:

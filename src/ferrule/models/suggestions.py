@@ -45,8 +45,8 @@ def _find_candidates(provider: str, colon: str, model: str, providers: list[str]
 
     whole = f"{provider}{colon}{model}"
     for pattern, maker in _MAKERS.items():
-        if re.match(pattern, whole, re.IGNORECASE) and re.search(r"[\d-]", whole):
-            yield f"{maker}:{whole}"
+        if re.match(pattern, whole, re.IGNORECASE):
+            yield f"{maker}:{whole if re.search(r'[0-9-]', whole) else 'MODEL'}"
             break
     # Others write `openai/gpt-5`.
     first, slash, rest = whole.partition("/")

@@ -27,6 +27,7 @@ from ferrule.errors import ConversationError, FerruleError, Overloaded, Provider
 from ferrule.events import Event, LossesReported, MessageFinished, ResultReady, TextDelta, Usage
 from ferrule.execution import Decision, Pending, Policy
 from ferrule.execution.always import SessionGrants
+from ferrule.models.context_sizes import find_context_size
 from ferrule.session.approvals import DenyAll, Permissions, SessionApprover
 from ferrule.session.persistence import Autosave
 from ferrule.session.renderer import Renderer, TextRenderer
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 _UNFINISHED = {
     "rounds": "stopped: the model made too many rounds of calls; ask it to go on if it should",
     "length": "stopped: the answer reached its limit of tokens",
-    "context": "stopped: the conversation has filled the model's context; a new one has room again",
     "repetition": "stopped: the model repeats a call that fails in the same way; tell it how to go on",
     "error": "stopped: the model's answer is incomplete",
 }
@@ -307,9 +307,20 @@ class Session:
         self.permissions.warn_of_denials(self.renderer.notify)
         if turn.run.stopped == "done" and not turn.run.text.strip():
             self.renderer.notify("the answer is empty")
-        if turn.run.stopped in _UNFINISHED:
+        if turn.run.stopped == "context":
+            self.renderer.notify(await self._describe_full_context(turn))
+        elif turn.run.stopped in _UNFINISHED:
             self.renderer.notify(_UNFINISHED[turn.run.stopped])
         return turn.run
+
+    async def _describe_full_context(self, turn: _Turn) -> str:
+        size = await find_context_size(self.pipeline.model)
+        context = "the model's context" + (f" of {size:,} tokens" if size else "")
+        if any(message.role == "user" for message in turn.before.messages):
+            return f"stopped: the conversation has filled {context}; a new one has room again"
+        has_results = any(message.role == "tool" for message in turn.run.conversation.messages)
+        asked = "the question and what its tools returned have" if has_results else "the question has"
+        return f"stopped: {asked} filled {context}; ask for less at once"
 
     async def _stream(self, turn: _Turn) -> None:
         """Run, and show the events; the turn's run is valid also if this is cancelled."""

@@ -78,14 +78,23 @@ class WordTokenizer(TokenTable):
 
     def _merge(self, piece: str) -> tuple[int, ...]:
         ids = [self._ids_by_byte[byte] for byte in piece.encode("utf-8", "replace")]
-        while True:
-            mergeable = [
-                (*self._merges[pair], place) for place, pair in enumerate(pairwise(ids)) if pair in self._merges
-            ]
-            if not mergeable:
-                return tuple(ids)
-            _, merged, place = min(mergeable)
-            ids[place : place + 2] = [merged]
+        while best := min(
+            ((*self._merges[pair], pair) for pair in pairwise(ids) if pair in self._merges), default=None
+        ):
+            # All places at once: no pair of what was just merged comes before it, and a long word has many.
+            _, merged, pair = best
+            ids = _replace_pair(ids, pair, merged)
+        return tuple(ids)
+
+
+def _replace_pair(ids: list[int], pair: tuple[int, int], merged: int) -> list[int]:
+    replaced: list[int] = []
+    for one in ids:
+        if replaced and (replaced[-1], one) == pair:
+            replaced[-1] = merged
+        else:
+            replaced.append(one)
+    return replaced
 
 
 def make_word_tokenizer_json(control: Sequence[str], merges: Sequence[tuple[str, str]]) -> dict[str, Any]:

@@ -135,9 +135,10 @@ class RecordingFile:
                 try:
                     self.add(json.loads(line), number)
                 except (LookupError, TypeError, ValueError) as error:
+                    why = "no JSON" if isinstance(error, json.JSONDecodeError) else repr(error)
                     raise SettingsError(
-                        f"{self.path}, row {number} is not a row of a recording ({error!r}); "
-                        "repair it, or delete the file and record it again"
+                        f"{self.path}, row {number} is not a row of a recording ({why}); "
+                        "repair it, or delete the file and record it again; if it is no recording, name another file"
                     ) from error
 
     def add(self, row: Row, line: int = 0) -> Exchange | None:
