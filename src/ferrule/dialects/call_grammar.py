@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from types import MappingProxyType
+from typing import TypeAlias
 
 from ferrule.dialects.copy_boundaries import NameRules
 from ferrule.dialects.copying import count_copied_words, make_copy_grammar
@@ -19,10 +22,16 @@ from ferrule.dialects.grammar import (
     LiteralText,
     Repetition,
 )
+from ferrule.dialects.named_numbers import NUMBER_WORDS, find_amounts, find_named_numbers
 from ferrule.dialects.notations.pythonic import write_literal
 from ferrule.dialects.relevance import find_stems, list_descriptions
 from ferrule.dialects.signatures import SignatureParameter, list_parameters
-from ferrule.dialects.told_numbers import count_told_numbers, find_told_numbers, make_number_grammar
+from ferrule.dialects.told_numbers import (
+    count_told_numbers,
+    find_told_numbers,
+    make_number_grammar,
+    tells_negative_number,
+)
 from ferrule.toolspec import ToolSpec
 
 _DIGIT = CharacterSet("0123456789")
@@ -47,6 +56,12 @@ _LITERALS: Mapping[str, Grammar] = MappingProxyType({
 })  # fmt: skip
 """What a call writes, by the names of a signature."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)")
+_WORD = re.compile(r"[a-z]+")
+_FOR_DAYS = re.compile(
+    r"day|date|time|when|start|begin|from|until|till|end|due|deadline|since|week|slot", re.IGNORECASE
+)
+MakeLiteral: TypeAlias = "Callable[[SignatureParameter], Grammar | None]"
+"""Makes what a call writes as one value of a parameter, without its choices; None if there is nothing to write."""
 
 
 class CopySource:
@@ -59,15 +74,31 @@ class CopySource:
         self._texts = texts
         self._copies: dict[NameRules, Grammar | None] = {}
         self._rules: dict[str, NameRules] = {}
-        self._request_numbers = len(_NUMBER.findall(request))
+        self._request = request
+        self._amounts = Counter(value for amount in find_amounts(request) for value in find_told_numbers(amount[0]))
+        words = (word in NUMBER_WORDS for word in _WORD.findall(request.lower()))
+        self._request_numbers = len(_NUMBER.findall(request)) + sum(words)
 
-    def make_literals(self, spec: ToolSpec) -> Mapping[str, Grammar]:
-        """The literals of a tool's calls by the names of a signature; without anything to copy they are any."""
-        copy = self._make_copies(self._get_rules(spec)) or make_copy_grammar(self._texts)
-        if copy is None:
-            return _LITERALS
-        text = GrammarSequence((LiteralText('"'), copy, LiteralText('"')))
-        return {"bool": _LITERALS["bool"], "str": text, **self._numbers}
+    def choose_literals(self, spec: ToolSpec) -> MakeLiteral:
+        """The literals of a tool's calls; without anything to copy they are any."""
+        rules = self._get_rules(spec)
+        text = self._make_text(rules)
+        if text is None:
+            return _make_any_literal
+        # Where a parameter is for the day, a day is nothing else.
+        has_day = any(one.takes_text and _is_for_days(one) for one in list_parameters(spec))
+        other_text = self._make_text(replace(rules, may_be_days=False)) if has_day else text
+        numbers = self._make_numbers(spec)
+
+        def make_literal(parameter: SignatureParameter) -> Grammar | None:
+            name = parameter.shape.type
+            if name in ("int", "float"):
+                return numbers.get(parameter.name) if parameter.takes_number else self._numbers.get(name)
+            if name == "bool":
+                return _LITERALS[name]
+            return text if _is_for_days(parameter) else other_text
+
+        return make_literal
 
     def has_what_is_needed(self, spec: ToolSpec) -> bool:
         """Whether as many words and numbers were told as the tool requires; without any text, arguments may be any."""
@@ -80,20 +111,50 @@ class CopySource:
         )
 
     @cached_property
+    def _told(self) -> set[Decimal]:
+        return set[Decimal]().union(*map(find_told_numbers, self._texts))
+
+    @cached_property
+    def _is_signed(self) -> bool:
+        return any(map(tells_negative_number, self._texts))
+
+    @cached_property
     def _numbers(self) -> Mapping[str, Grammar]:
         """The numbers that were told, by the type of the parameter; without any there is none."""
-        told = set[Decimal]().union(*map(find_told_numbers, self._texts))
-        found = {name: make_number_grammar(told, is_whole=name == "int") for name in ("int", "float")}
+        found = {name: self._make_number(self._told, name) for name in ("int", "float")}
         return {name: grammar for name, grammar in found.items() if grammar is not None}
+
+    def _make_number(self, numbers: set[Decimal], type_: str) -> Grammar | None:
+        return make_number_grammar(numbers, is_whole=type_ == "int", is_signed=self._is_signed)
+
+    def _make_numbers(self, spec: ToolSpec) -> Mapping[str, Grammar]:
+        """The numbers that each parameter may be: those that the request names so, or those that no other one is."""
+        named = find_named_numbers(spec, self._request)
+        found = dict[str, Grammar]()
+        for one in list_parameters(spec):
+            if not one.takes_number:
+                continue
+            others = set[Decimal]().union(*(values for name, values in named.items() if name != one.name))
+            taken = {value for value in others if self._amounts[value] == 1}
+            own = named.get(one.name, self._told - taken)
+            any_ = self._numbers.get(one.shape.type)
+            grammar = self._make_number(own, one.shape.type) if named else any_
+            # What is required has to be something; the rest is left out.
+            grammar = any_ if grammar is None and one.is_required else grammar
+            if grammar is not None:
+                found[one.name] = grammar
+        return found
 
     @cached_property
     def _stems(self) -> set[str]:
         return find_stems(self._texts)
 
-    def _make_copies(self, rules: NameRules) -> Grammar | None:
-        """One grammar for all tools with the same rules: of a long text it takes a while to make."""
+    def _make_text(self, rules: NameRules) -> Grammar | None:
+        """One grammar for all with the same rules: of a long text it takes a while to make. None without a text."""
         if rules not in self._copies:
-            self._copies[rules] = make_copy_grammar(self._texts, rules)
+            copy = make_copy_grammar(self._texts, rules) or make_copy_grammar(self._texts)
+            quoted = None if copy is None else GrammarSequence((LiteralText('"'), copy, LiteralText('"')))
+            self._copies[rules] = quoted
         return self._copies[rules]
 
     def _get_rules(self, spec: ToolSpec) -> NameRules:
@@ -113,15 +174,23 @@ class CopySource:
         )
 
 
-def make_call_grammar(spec: ToolSpec, literals: Mapping[str, Grammar] = _LITERALS) -> Grammar:
+def _is_for_days(parameter: SignatureParameter) -> bool:
+    return _FOR_DAYS.search(f"{parameter.name} {parameter.schema.get('description', '')}") is not None
+
+
+def _make_any_literal(parameter: SignatureParameter) -> Grammar:
+    return _LITERALS[parameter.shape.type]
+
+
+def make_call_grammar(spec: ToolSpec, make_literal: MakeLiteral = _make_any_literal) -> Grammar:
     """What a call that fits the signature can be: arguments by name in their order, those that may be left out or not.
 
-    Values have the types of the signature, written as one of the `literals`; numbers are in decimal. A default may be
-    written too. An argument is left out where there is no literal for its type. Raises as `write_signature` does.
+    Values have the types of the signature, written as what `make_literal` makes; numbers are in decimal. A default may
+    be written too. An argument is left out where there is no literal for it. Raises as `write_signature` does.
     """
     parameters, arguments = [], []
     for one in list_parameters(spec):
-        value = _make_value_grammar(one, literals)
+        value = _make_value_grammar(one, make_literal)
         if value is not None:
             parameters.append(one)
             arguments.append(GrammarSequence((LiteralText(f"{one.name}="), value)))
@@ -137,11 +206,11 @@ def make_call_grammar(spec: ToolSpec, literals: Mapping[str, Grammar] = _LITERAL
     return GrammarSequence((LiteralText(f"{spec.name}("), written, LiteralText(")")))
 
 
-def _make_value_grammar(parameter: SignatureParameter, literals: Mapping[str, Grammar]) -> Grammar | None:
+def _make_value_grammar(parameter: SignatureParameter, make_literal: MakeLiteral) -> Grammar | None:
     """The values of a parameter; None if it has none."""
     shape, schema = parameter.shape, parameter.schema
     choices = tuple(LiteralText(write_literal(choice)) for choice in shape.choices)
-    value = GrammarChoice(choices) if choices else literals.get(shape.type)
+    value = GrammarChoice(choices) if choices else make_literal(parameter)
     default = LiteralText(write_literal(schema["default"])) if "default" in schema else None
     if value is None:
         return LiteralText("[]") if shape.is_list and default is None else default

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ferrule.dialects.named_numbers import NUMBER_WORDS
 from ferrule.dialects.relevance import find_stems
 
 _SMALL_WORDS = (
@@ -19,12 +20,11 @@ _SMALL_WORDS = (
     "when where which who how tell show give need want like there"
 )
 """Words with which the name of no thing begins or ends."""
-_DAYS_AND_MONTHS = (
-    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
-    "september october november december"
-)
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_MONTHS = "january february march april may june july august september october november december"
 _SMALL = frozenset(_SMALL_WORDS.split())
-_CALENDAR = frozenset(_DAYS_AND_MONTHS.split())
+_WEEKDAYS = frozenset(_DAYS.split())
+_CALENDAR = _WEEKDAYS | frozenset(_MONTHS.split())
 _JOINING = frozenset("-./@_#:")
 """Signs that join what stands on both sides of them."""
 _QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
@@ -37,11 +37,13 @@ _SENTENCE_ENDS = ".!?\n:;"
 
 @dataclass(frozen=True, slots=True)
 class NameRules:
-    """With which words no copy begins and ends, by their stems, and whether it may with a number."""
+    """With which words no copy begins and ends, by their stems, and whether it may with a number, or a day of the
+    week."""
 
     not_first: frozenset[str] = frozenset()
     not_last: frozenset[str] = frozenset()
     may_be_numbers: bool = True
+    may_be_days: bool = True
 
 
 def find_boundaries(pieces: Sequence[str], rules: NameRules) -> Iterator[tuple[bool, bool]]:
@@ -55,9 +57,7 @@ def find_boundaries(pieces: Sequence[str], rules: NameRules) -> Iterator[tuple[b
         if _is_word(piece):
             before, after = _get(pieces, place - 1), _get(pieces, place + 1)
             stems = find_stems([piece])
-            is_unlikely = (piece.lower() if is_shouted else piece) in _SMALL or (
-                piece[0].isdigit() and not rules.may_be_numbers
-            )
+            is_unlikely = _is_unlikely(piece.lower() if is_shouted else piece, rules)
             may_begin &= before in _QUOTES or not (is_unlikely or stems & rules.not_first)
             may_end &= not (is_unlikely or stems & rules.not_last)
             may_begin &= not (before in _JOINING and _is_word(_get(pieces, place - 2)))
@@ -104,3 +104,13 @@ def _get(pieces: Sequence[str], place: int) -> str:
 
 def _is_word(piece: str) -> bool:
     return piece[:1].isalnum()
+
+
+def _is_unlikely(word: str, rules: NameRules) -> bool:
+    """Whether no copy begins or ends with a word, whatever is beside it."""
+    is_number = word[0].isdigit() or word.lower() in NUMBER_WORDS
+    return (
+        word in _SMALL
+        or (is_number and not rules.may_be_numbers)
+        or (word.lower() in _WEEKDAYS and not rules.may_be_days)
+    )

@@ -12,22 +12,14 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import combinations
 
-from ferrule.arithmetic.english_numbers import TENS, UNITS
 from ferrule.dialects.grammar import Grammar, make_text_choice
+from ferrule.dialects.named_numbers import find_amounts, find_named_numbers
 from ferrule.dialects.relevance import find_stems
 from ferrule.dialects.signatures import SignatureParameter, list_parameters
 from ferrule.toolspec import ToolSpec
 
 BEGINNING = "Which"
 _BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+|-+|\.+")
-_WORDS = "|".join(sorted({*UNITS, *TENS} - {"zero", "one"}, key=len, reverse=True))
-_AMOUNT = re.compile(
-    rf"(?<![\w.:/-])(?:(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?(?![\d:/-]|(?:st|nd|rd|th)\b|[a-z]+\d)|(?:{_WORDS})"
-    rf"(?:[ -](?:{_WORDS}))?\b)",
-    re.IGNORECASE,
-)
-"""A number that says how many, in digits or words: no time, date, ordinal or part of a name."""
-_FOLLOWING = re.compile(r"[ -]?([a-z]+)(?: ([a-z]+))?", re.IGNORECASE)
 _MOST_ASKED = 3
 
 
@@ -60,7 +52,7 @@ def _list_questions(spec: ToolSpec, request: str) -> Iterator[str]:
 def _is_told(parameter: SignatureParameter, spec: ToolSpec, request: str) -> bool:
     if parameter.takes_number:
         numbers = sum(one.takes_number for one in list_parameters(spec))
-        return len(_AMOUNT.findall(request)) >= numbers or _is_named(parameter.name, request)
+        return len(find_amounts(request)) >= numbers or parameter.name in find_named_numbers(spec, request)
     choices = parameter.shape.choices
     if not choices or parameter.shape.is_list:
         return False
@@ -71,10 +63,3 @@ def _is_told(parameter: SignatureParameter, spec: ToolSpec, request: str) -> boo
 
 def _find_choice_stems(choice: object) -> set[str]:
     return find_stems([str(choice)])
-
-
-def _is_named(name: str, request: str) -> bool:
-    """Whether a number of the request has a word of this name as its unit, one or two words after it."""
-    stems = find_stems([name])
-    following = (_FOLLOWING.match(request, amount.end()) for amount in _AMOUNT.finditer(request))
-    return any(stems & find_stems(word or "" for word in found.groups()) for found in following if found)

@@ -39,6 +39,10 @@ _SCALES = {
     "m": 10**6,
     "bn": 10**9,
 }
+_NEGATIVE = re.compile(
+    r"(?<![\w)-])[-\u2212\u2013]\.?\d|\b(?:minus|negative|below|under|less|down|back|lower|reduc|decreas)",
+    re.IGNORECASE,
+)
 _SCALED = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_SCALES)})\b")
 _IMPLIED = {
     "both couple pair twice double weekend": "2",
@@ -63,10 +67,16 @@ _LONGEST = 12
 """Words that may say one number together."""
 
 
-def make_number_grammar(numbers: Iterable[Decimal], *, is_whole: bool) -> Grammar | None:
-    """One of these numbers, with either sign; None if there is none."""
+def make_number_grammar(numbers: Iterable[Decimal], *, is_whole: bool, is_signed: bool = True) -> Grammar | None:
+    """One of these numbers, if `is_signed` with either sign; None if there is none."""
     written = {text for value in numbers for text in _write(value, is_whole)}
-    return make_text_choice(f"{sign}{text}" for text in written for sign in ("", "-")) if written else None
+    signs = ("", "-") if is_signed else ("",)
+    return make_text_choice(f"{sign}{text}" for text in written for sign in signs) if written else None
+
+
+def tells_negative_number(text: str) -> bool:
+    """Whether one of a text's numbers may be below zero."""
+    return _NEGATIVE.search(text) is not None
 
 
 def _write(value: Decimal, is_whole: bool) -> Iterator[str]:

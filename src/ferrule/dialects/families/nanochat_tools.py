@@ -133,7 +133,7 @@ class NanochatTools(Nanochat):
         calls = tuple(
             make_expression_grammar(copy)
             if _is_calculator(spec)
-            else make_call_grammar(spec, source.make_literals(spec))
+            else make_call_grammar(spec, source.choose_literals(spec))
             for spec in possible
             if _is_calculator(spec) or source.has_what_is_needed(spec)
         )
