@@ -21,6 +21,7 @@ TANK = spec_of({"length_cm": NUMBER, "width_cm": NUMBER, "pH": {"type": "number"
         (REFUND, "bottles: 3; cans = 2", {"bottles": 3, "cans": 2}),
         (REFUND, "3 and 4 bottles", {"bottles": 4}),
         (REFUND, "seven point five bottles", {}),
+        (REFUND, "bottles seven point five, 2 million cans", {}),
         (REFUND, "bottles at 7:30, the 2nd can", {}),
         (TANK, "length 60 and width is 30, ph 6.5", {"length_cm": 60, "width_cm": 30, "pH": 6.5}),
         (TANK, "80 x 35 cm", {}),

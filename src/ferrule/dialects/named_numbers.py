@@ -1,7 +1,7 @@
 """Which number of a request belongs to which parameter, where a word says so: `14 bottles and 9 cans`, `width 30`.
 
-A small model confuses numbers sooner than words. Of the numbers in the calls that the embedded model is trained on, a
-third are named so, and what this finds is right for 98% of them.
+A small model confuses numbers sooner than words. Of 1,607 numbers in calls like those that the embedded model
+is trained on, a third are named so, and what this finds is right for 97% of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _AMOUNT = re.compile(
 )
 _FOLLOWING = re.compile(r"[ -]?(?!(?:and|at|by|for|from|in|of|on|or|to|with)\b)([a-z]+)(?: ([a-z]+))?", re.IGNORECASE)
 _PRECEDING = re.compile(r"([a-z]+)(?:[:=]? | ?[:=] ?| (?:is|of|to|at) )$", re.IGNORECASE)
-_JOINED = re.compile(r"(?:\bpoint|\bhundred|\bthousand|\bmillion|\band) $", re.IGNORECASE)
+_GOES_ON = re.compile(r"[ -](?:point|dozen|hundred|thousand|million|billion)\b", re.IGNORECASE)
+_WENT_ON = re.compile(r"\b(?:point|hundred|thousand|million|billion|and) $", re.IGNORECASE)
 
 
 def find_amounts(text: str) -> list[re.Match[str]]:
@@ -53,8 +54,10 @@ def find_named_numbers(spec: ToolSpec, request: str) -> Mapping[str, set[Decimal
 
 def _list_neighbours(request: str, amount: re.Match[str]) -> Iterator[list[str]]:
     """What may name a number: the words after it, or else the one before it."""
-    if amount[0][0].isalpha() and _JOINED.search(request, 0, amount.start()):
-        return  # only the end of a number in words
+    if _GOES_ON.match(request, amount.end()):
+        return  # only the beginning of a number
+    if amount[0][0].isalpha() and _WENT_ON.search(request, 0, amount.start()):
+        return  # or the end of one in words
     if following := _FOLLOWING.match(request, amount.end()):
         yield from ([word] for word in following.groups() if word)
     if preceding := _PRECEDING.search(request[: amount.start()]):
