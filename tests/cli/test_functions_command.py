@@ -36,7 +36,7 @@ def test_the_command_shows_one_function(function_cache: Path) -> None:
         ((" ",), "the question is empty"),
         (("--path", "numpy.meen"), "no function numpy.meen is installed; did you mean numpy.mean or "),
         (("--path", "qqqqqqqqqqqq"), "no function qqqqqqqqqqqq is installed: write its whole path"),
-        (("median", "--limit", "0"), "invalid value for '--limit'"),
+        (("median", "--limit", "0"), "--limit: must be greater than or equal to 1, not '0'"),
     ],
 )
 def test_wrong_arguments_are_one_clear_line(function_cache: Path, arguments: tuple[str, ...], message: str) -> None:

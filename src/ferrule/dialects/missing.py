@@ -2,7 +2,7 @@
 
 A small model asks more often than it must, and for more than a tool takes. So a question names required parameters, in
 their order, and none that was surely told: a number beside the parameter's name (`12 kg`), as many numbers as the tool
-takes, or a choice. Of 788 such questions in the embedded model's drawn conversations this forbids 15.
+takes, or a choice. Of 788 such questions in the embedded model's drawn conversations this forbids 6.
 """
 
 from __future__ import annotations
