@@ -360,6 +360,8 @@ def test_numbers_are_found_as_people_write_them(text, number):
         ("A17", "17"),
         ("v2", "2"),
         ("0x10", "10"),
+        ("1e999999999", "1"),
+        ("1e-999999999", "1"),
         ("7.25", "7"),
         ("the usual amount", "1"),
     ],

@@ -16,7 +16,7 @@ from ferrule.dialects.grammar import Grammar, make_text_choice
 _DATE = re.compile(r"(?<!\d)\d{1,4}([-/])\d{1,2}\1\d{1,4}(?!\d)")
 _NUMERAL = re.compile(
     r"(?<![^\W\d]|[.:])(?:(?<=\d)(?<!\b0)x|(?<!\d))(?!0x)"  # nothing that begins in a word, save for 30x40
-    r"(\d{1,3}(?: \d{3})+(?![\d.,:])|(?:\d[\d.,:]*)?\d|\.\d+)(e[+-]?\d+(?!\w))?(?![a-wyz]+\d)"
+    r"(\d{1,3}(?: \d{3})+(?![\d.,:])|(?:\d[\d.,:]*)?\d|\.\d+)(e[+-]?\d{1,2}(?!\w))?(?![a-wyz]+\d|e[+-]\d)"
 )
 _PLAIN = re.compile(r"\d*\.?\d+")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
