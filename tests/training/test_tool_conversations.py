@@ -11,13 +11,13 @@ import jsonschema
 import pytest
 
 from ferrule import Policy, model, tool
+from ferrule._util.word_lists import show_list
 from ferrule.conversation import ToolCall
 from ferrule.dialects.missing import split_name, write_question
 from ferrule.formats.nanochat import dump, get_offered_tools, load, read_offered_tools
 from ferrule.models.scripted import ScriptedModel
 from ferrule.training.synth import EARLY, Example, Mix, draw_examples, to_json
 from ferrule.training.synth.generator import load_shipped_grammar
-from ferrule.training.synth.replies import show_list
 from ferrule.training.synth.tool_use.inventing import ToolInventor
 from ferrule.training.synth.tool_use.offer_drawing import OfferDrawer
 from ferrule.training.synth.tool_use.tool_replies import (

@@ -75,9 +75,6 @@ class CopySource:
         self._copies: dict[NameRules, Grammar | None] = {}
         self._rules: dict[str, NameRules] = {}
         self._request = request
-        self._amounts = Counter(value for amount in find_amounts(request) for value in find_told_numbers(amount[0]))
-        words = (word in NUMBER_WORDS for word in _WORD.findall(request.lower()))
-        self._request_numbers = len(_NUMBER.findall(request)) + sum(words)
 
     def choose_literals(self, spec: ToolSpec) -> MakeLiteral:
         """The literals of a tool's calls; without anything to copy they are any."""
@@ -111,6 +108,16 @@ class CopySource:
         )
 
     @cached_property
+    def _amounts(self) -> Counter[Decimal]:
+        """How often each number stands in the request."""
+        return Counter(value for amount in find_amounts(self._request) for value in find_told_numbers(amount[0]))
+
+    @cached_property
+    def _request_numbers(self) -> int:
+        words = (word in NUMBER_WORDS for word in _WORD.findall(self._request.lower()))
+        return len(_NUMBER.findall(self._request)) + sum(words)
+
+    @cached_property
     def _told(self) -> set[Decimal]:
         return set[Decimal]().union(*map(find_told_numbers, self._texts))
 
@@ -134,11 +141,11 @@ class CopySource:
         for one in list_parameters(spec):
             if not one.takes_number:
                 continue
-            others = set[Decimal]().union(*(values for name, values in named.items() if name != one.name))
-            taken = {value for value in others if self._amounts[value] == 1}
-            own = named.get(one.name, self._told - taken)
-            any_ = self._numbers.get(one.shape.type)
-            grammar = self._make_number(own, one.shape.type) if named else any_
+            grammar = any_ = self._numbers.get(one.shape.type)
+            if named:
+                others = set[Decimal]().union(*(values for name, values in named.items() if name != one.name))
+                taken = {value for value in others if self._amounts[value] == 1}
+                grammar = self._make_number(named.get(one.name, self._told - taken), one.shape.type)
             # What is required has to be something; the rest is left out.
             grammar = any_ if grammar is None and one.is_required else grammar
             if grammar is not None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import combinations
 
+from ferrule._util.word_lists import show_list
 from ferrule.dialects.grammar import Grammar, make_text_choice
 from ferrule.dialects.named_numbers import find_amounts, find_named_numbers
 from ferrule.dialects.relevance import find_stems
@@ -31,9 +32,7 @@ def split_name(name: str) -> str:
 
 def write_question(names: Iterable[str]) -> str:
     """The question for the parameters of these names."""
-    words = [split_name(name) for name in names]
-    listed = f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
-    return f"{BEGINNING} {listed}?"
+    return f"{BEGINNING} {show_list([split_name(name) for name in names])}?"
 
 
 def make_question_grammar(tools: Iterable[ToolSpec], request: str) -> Grammar | None:
@@ -43,23 +42,25 @@ def make_question_grammar(tools: Iterable[ToolSpec], request: str) -> Grammar | 
 
 
 def _list_questions(spec: ToolSpec, request: str) -> Iterator[str]:
-    required = [one for one in list_parameters(spec) if one.is_required]
-    missing = [one.name for one in required if not _is_told(one, spec, request)]
+    missing = _list_missing(spec, request)
     for size in range(1, min(len(missing), _MOST_ASKED) + 1):
         yield from map(write_question, combinations(missing, size))
 
 
-def _is_told(parameter: SignatureParameter, spec: ToolSpec, request: str) -> bool:
-    if parameter.takes_number:
-        numbers = sum(one.takes_number for one in list_parameters(spec))
-        return len(find_amounts(request)) >= numbers or parameter.name in find_named_numbers(spec, request)
-    choices = parameter.shape.choices
-    if not choices or parameter.shape.is_list:
-        return False
-    told = find_stems([request])
-    alike = sum(one.is_required and one.shape.choices == choices for one in list_parameters(spec))
-    return sum(bool(stems) and stems <= told for stems in map(_find_choice_stems, choices)) >= alike
+def _list_missing(spec: ToolSpec, request: str) -> list[str]:
+    """The required parameters that weren't surely told."""
+    parameters = list_parameters(spec)
+    required = [one for one in parameters if one.is_required]
+    has_all_numbers = len(find_amounts(request)) >= sum(one.takes_number for one in parameters)
+    named, words = find_named_numbers(spec, request), find_stems([request])
 
+    def is_told(parameter: SignatureParameter) -> bool:
+        if parameter.takes_number:
+            return has_all_numbers or parameter.name in named
+        choices = parameter.shape.choices
+        if not choices or parameter.shape.is_list:
+            return False
+        told = [stems for stems in (find_stems([str(choice)]) for choice in choices) if stems and stems <= words]
+        return len(told) >= sum(one.shape.choices == choices for one in required)
 
-def _find_choice_stems(choice: object) -> set[str]:
-    return find_stems([str(choice)])
+    return [one.name for one in required if not is_told(one)]

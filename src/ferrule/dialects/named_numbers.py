@@ -43,8 +43,8 @@ def find_named_numbers(spec: ToolSpec, request: str) -> Mapping[str, set[Decimal
     if stems:
         uses = Counter(stem for own in stems.values() for stem in own)
         for amount in find_amounts(request):
-            for words in _list_neighbours(request, amount):
-                beside = {stem for stem in find_stems(word.lower() for word in words) if uses[stem] == 1}
+            for word in _list_neighbours(request, amount):
+                beside = {stem for stem in find_stems([word.lower()]) if uses[stem] == 1}
                 owners = [name for name, own in stems.items() if own & beside]
                 if owners:
                     named.setdefault(owners[0], set()).update(find_told_numbers(amount[0]))
@@ -52,13 +52,13 @@ def find_named_numbers(spec: ToolSpec, request: str) -> Mapping[str, set[Decimal
     return named
 
 
-def _list_neighbours(request: str, amount: re.Match[str]) -> Iterator[list[str]]:
+def _list_neighbours(request: str, amount: re.Match[str]) -> Iterator[str]:
     """What may name a number: the words after it, or else the one before it."""
     if _GOES_ON.match(request, amount.end()):
         return  # only the beginning of a number
     if amount[0][0].isalpha() and _WENT_ON.search(request, 0, amount.start()):
         return  # or the end of one in words
     if following := _FOLLOWING.match(request, amount.end()):
-        yield from ([word] for word in following.groups() if word)
+        yield from filter(None, following.groups())
     if preceding := _PRECEDING.search(request[: amount.start()]):
-        yield [preceding[1]]
+        yield preceding[1]

@@ -8,11 +8,12 @@ from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
+from ferrule._util.word_lists import show_list
 from ferrule.training.synth.example import Example, Turn, write_examples
 from ferrule.training.synth.grammar import KINDS, GrammarError, Phrasing, Section
 from ferrule.training.synth.pairs import join_turns
 from ferrule.training.synth.parsing import parse_templates
-from ferrule.training.synth.replies import is_number, show_list
+from ferrule.training.synth.replies import is_number
 from ferrule.training.synth.tool_use.conversations import PlainKind, ToolConversations
 from ferrule.training.synth.tool_use.template_parsing import parse_tool_templates
 from ferrule.training.synth.tool_use.templates import ToolTemplate

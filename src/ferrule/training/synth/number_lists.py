@@ -3,9 +3,9 @@
 import random
 from dataclasses import dataclass
 
+from ferrule._util.word_lists import show_list
 from ferrule.training.synth.number_words import write_number
 from ferrule.training.synth.numbers import Hint, Number, draw_number
-from ferrule.training.synth.replies import show_list
 from ferrule.training.synth.wheel import pick
 
 _LENGTHS = (2, 3, 3, 3, 3, 4, 4, 4, 5, 5, 6)

@@ -1,7 +1,7 @@
 """Writes calls and replies: fields filled in, results grouped, `1 times` turned into `once`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ferrule.training.synth.grammar import Field, Fields
 from ferrule.training.synth.number_words import write_ordinal
@@ -92,10 +92,3 @@ def _use_singular(text: str) -> str:
 
     text = _ONE_OF.sub(replace, text)
     return text.replace("There are 1 ", "There is 1 ").replace("there are 1 ", "there is 1 ")
-
-
-def show_list(entries: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`; an empty list is `none`."""
-    if not entries:
-        return "none"
-    return f"{', '.join(entries[:-1])} and {entries[-1]}" if len(entries) > 1 else entries[0]

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ferrule._util.word_lists import show_list
 from ferrule.formats.nanochat import write_call
-from ferrule.training.synth.replies import show_list
 from ferrule.training.synth.tool_use.offers import OfferedTool
 from ferrule.training.synth.tool_use.templates import Value
 

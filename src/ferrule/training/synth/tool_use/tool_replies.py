@@ -9,9 +9,9 @@ import json
 import re
 from collections.abc import Sequence
 
+from ferrule._util.word_lists import show_list
 from ferrule.conversation import COMMENT_NOTE, EDITED_NOTE
 from ferrule.dialects.missing import split_name
-from ferrule.training.synth.replies import show_list
 from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
 from ferrule.training.synth.tool_use.offers import OfferedTool
 
