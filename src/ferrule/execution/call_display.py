@@ -256,6 +256,10 @@ def write_lines(lines: Sequence[Line]) -> str:
     return target.getvalue()
 
 
+def _write_arguments(arguments: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
+
+
 def _write_summary(request: ApprovalRequest) -> Line:
     """Write on one line what `CallDisplay.summarize` folds."""
     preview = "" if request.intent is None else request.intent.preview
@@ -264,11 +268,8 @@ def _write_summary(request: ApprovalRequest) -> Line:
     elif isinstance(preview, str) and preview:
         does = preview.replace("\n", " ⏎ ")
     else:
-        given = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in request.arguments.items()]
-        left_out = [
-            f"{name}={json.dumps(value, ensure_ascii=False)} {_DEFAULT}" for name, value in request.defaults.items()
-        ]
-        does = "  ".join((*given, *left_out))
+        given, left_out = map(_write_arguments, (request.arguments, request.defaults))
+        does = "  ".join((*given, *(f"{one} {_DEFAULT}" for one in left_out)))
     text = f"{escape_line(request.tool)}  {escape_line(does)}"
     marks = [] if request.intent is None else [mark for one in request.intent.effects for mark in _mark(one, request)]
     for mark in dict.fromkeys(marks):

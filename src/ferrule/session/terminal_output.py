@@ -47,26 +47,29 @@ class ToolTracebackHandler(logging.Handler):
 @contextmanager
 def print_tool_tracebacks() -> Iterator[None]:
     """Print the traceback of each tool that raises inside the block."""
-    logger, handler = logging.getLogger("ferrule.execution"), ToolTracebackHandler()
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
-    try:
+    with _handle_records("ferrule.execution", ToolTracebackHandler(), logging.DEBUG):
         yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
 
 
 @contextmanager
 def print_warnings(name: str) -> Iterator[None]:
     """Print the warnings of a logger as notices inside the block; with `FERRULE_DEBUG` all that is informative."""
-    logger, before = logging.getLogger(name), logging.getLogger(name).level
-    is_verbose = bool(os.environ.get("FERRULE_DEBUG"))
-    handler = NoticeHandler(logging.INFO if is_verbose else logging.WARNING)
+    if os.environ.get("FERRULE_DEBUG"):
+        handled = _handle_records(name, NoticeHandler(logging.INFO), logging.INFO)
+    else:
+        handled = _handle_records(name, NoticeHandler())
+    with handled:
+        yield
+
+
+@contextmanager
+def _handle_records(name: str, handler: logging.Handler, level: int | None = None) -> Iterator[None]:
+    """Give a logger a handler inside the block, and if one is given a level."""
+    logger = logging.getLogger(name)
+    before = logger.level
     logger.addHandler(handler)
-    if is_verbose:
-        logger.setLevel(logging.INFO)
+    if level is not None:
+        logger.setLevel(level)
     try:
         yield
     finally:
