@@ -13,7 +13,7 @@ from ferrule.dialects import get_notation, list_dialects
 from ferrule.errors import DialectError
 
 VALUE = 'a = b; x == "y" </x=1> if a=b then ```\nmore = 1'
-WHOLE_MESSAGES = {"llama3_json", "muse_glimmer", "nanochat", "xlam"}
+WHOLE_MESSAGES = {"gpt_oss", "llama3_json", "muse_glimmer", "nanochat", "xlam"}
 """Notations in which a call is a message of its own, without a text before it, or isn't of any tool."""
 
 

@@ -139,6 +139,8 @@ def test_arguments_are_kept_as_they_were_written(body, arguments):
         ('{"name": "f", "arguments": {}, "arguments": {"a": 1}}', "repeated_key"),
         ('{"name": "f", "arguments": [1]}', "arguments_not_an_object"),
         ('{"name": "f", "arguments": {"a": ' + "[" * 100_000 + "]" * 100_000 + "}}", "invalid_json"),
+        ('{"name": "f", "a": 1}', "arguments_outside"),
+        ('{"a": 1, "id": "x", "name": "f"}', "arguments_outside"),
         ('{"arguments": {"a": 1}}', "no_name"),
         ('{"name": 7, "arguments": {}}', "no_name"),
         ('{"name": "", "arguments": {}}', "no_name"),

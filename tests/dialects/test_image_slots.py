@@ -18,6 +18,7 @@ SHOWN = Conversation((user("This:", PICTURE, "What is it?"),))
 # What stands between two texts of a user for the image between them, as each model's own template writes it.
 WRITTEN = {
     "apriel": "[IMG]",
+    "apriel16": "[IMG]",
     "diffusion_gemma": "<|image|>",
     "gemma4": "<|image|>",
     "gemma4_tool_turns": "\n\n<|image|>\n\n",
@@ -26,6 +27,7 @@ WRITTEN = {
     "muse_glimmer": "<|patch|>",
     "pythonic": "<|image|>",
     "qwen35": "<|vision_start|><|image_pad|><|vision_end|>",
+    "qwen35_nothink": "<|vision_start|><|image_pad|><|vision_end|>",
     "qwen3_vl": "<|vision_start|><|image_pad|><|vision_end|>",
 }
 

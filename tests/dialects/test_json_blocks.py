@@ -139,7 +139,7 @@ def test_a_kimi_id_without_a_name_is_of_the_one_tool_that_takes_the_arguments():
 def test_a_broken_call_takes_no_other_with_it():
     good, bad = (
         '<｜tool▁call▁begin｜>add<｜tool▁sep｜>{"a": 1}<｜tool▁call▁end｜>',
-        "<｜tool▁call▁begin｜>add<｜tool▁call▁end｜>",
+        "<｜tool▁call▁begin｜>add 1<｜tool▁call▁end｜>",
     )
     text = f"<｜tool▁calls▁begin｜>{bad}{good}<｜tool▁call▁begin｜>add<｜tool▁sep｜>{{nonsense<｜tool▁call▁end｜>{good}"
     found = shape(read_both_ways("deepseek_v31", text + "<｜tool▁calls▁end｜>bye"))

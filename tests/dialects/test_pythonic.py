@@ -91,7 +91,7 @@ def test_lines_of_calls_and_objects_of_json():
     assert arguments_in(text, "lfm2") == [{"a": [1]}, {"b": 2}]
 
 
-@pytest.mark.parametrize("name", ["pythonic", "olmo3", "lfm2"])
+@pytest.mark.parametrize("name", ["pythonic", "olmo3", "lfm2", "lfm25", "lfm2_v1"])
 @given(arguments=st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), VALUES, max_size=4))
 def test_what_is_written_is_read_back(name, arguments):
     notation = get_notation(name)
@@ -117,9 +117,17 @@ def test_a_key_that_is_no_name_is_refused():
         get_notation("lfm2").call(ToolCall("call_1", "f", '{"a b": 1}'))
 
 
-def test_lfm_25_writes_values_as_python_does():
-    notation = get_notation("lfm25")
-    call = ToolCall("call_1", "note", '{"text": "it\'s", "tags": ["a", null, true], "more": {"b": "é"}}')
-    assert notation.call(call) == (
-        """<|tool_call_start|>[note(text="it's", tags=['a', None, True], more={'b': 'é'})]<|tool_call_end|>"""
-    )
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("lfm2", """text='it\\'s "a"\\n', sure=True, tags=["a", null, true], more={"b": "é"}"""),
+        ("lfm25", """text='it\\'s "a"\\n', sure=True, tags=['a', None, True], more={"b": "é"}"""),
+        ("lfm2_v1", """text="it's \\"a\\"\\n", sure=True, tags=["a", None, True], more={"b": "é"}"""),
+    ],
+)
+def test_each_version_of_lfm_writes_values_in_its_own_way(name, text):
+    arguments = {"text": 'it\'s "a"\n', "sure": True, "tags": ["a", None, True], "more": {"b": "é"}}
+    written = f"<|tool_call_start|>[note({text})]<|tool_call_end|>"
+    assert get_notation(name).call(ToolCall("call_1", "note", json.dumps(arguments))) == written
+    for other in ("lfm2", "lfm25", "lfm2_v1"):
+        assert arguments_in(written, other) == [arguments]

@@ -34,9 +34,11 @@ ONE_CALL = "it writes the first of several calls only"
 NO_CALLS = "it writes no calls of messages: the model's are to be in the text"
 ENGINE = "it is an engine's own, for models whose template has no tools, and writes calls otherwise than they do"
 AGAIN = "it opens the assistant's turn again after an answer, or leaves its header out after results"
+PYTHON = "before 3.6 it writes true and false as Python does"
 # Why a template's text differs where it does, by dialect: more than one reason where conversations differ.
 DIFFERENT = {
     "apertus": f"{AGAIN}; {END}",
+    "apriel16": f"{HISTORY}; {END}",
     "cohere": f"{AGAIN}; {BESIDE}; {HISTORY}",
     "cohere2": f"{HISTORY}; {BESIDE}",
     "cohere_r_plus": f"{END}; what the model is told before each of its turns has words of our own",
@@ -47,12 +49,15 @@ DIFFERENT = {
     "functiongemma": ENGINE,
     "gemma4": f"{BESIDE}; some revisions leave out the reasoning of an answer after results",
     "gemma4_tool_turns": f"{BESIDE}; some revisions leave out the reasoning of an answer after results",
+    "gigachat3": END,
     "gigachat31": ONE_CALL,
     "glm45": END,
     "glm47": f"{END}; {HISTORY}",
+    "glm47_nothink": END,
+    "gpt_oss": f"{END}; {HISTORY}; it refuses text beside both reasoning and a call",
     "granite": f"{NO_CALLS}; {ENGINE}",
     "granite_20b_fc": ENGINE,
-    "harmony": f"{ONE_CALL}; {END}; it writes the recipient of a call before the channel",
+    "harmony": f"{ONE_CALL}; {END}; it writes the recipient of a call before the channel, as `gpt_oss` does",
     "hermes": "it marks reasoning also where there is none, in the turn that is answered last",
     "hermes3": f"{BESIDE}; it ends results with a line break where an answer follows and not where a prompt does",
     "hunyuan_a13b": f"{BESIDE}; it writes a word before an answer that follows results",
@@ -60,11 +65,14 @@ DIFFERENT = {
     "hy_v3_preview": END,
     "internlm2": ENGINE,
     "jamba": "it writes the tool's name before each result, where a message has one",
-    "lfm2": NO_CALLS,
+    "lfm25": "it escapes nothing in a string, or it writes lists in JSON",
+    "lfm2_v1": NO_CALLS,
     "llama3_json": BESIDE,
-    "minicpm5": HISTORY,
+    "minicpm5_nothink": HISTORY,
+    "minicpm5_think": HISTORY,
     "minimax_m1": BESIDE,
     "minimax_m2": HISTORY,
+    "minimax_m2_nothink": "its prompts always open the reasoning",
     "mistral_small": BESIDE,
     "mistral_v7": f"it puts the system prompt before the last user's text; {BESIDE}",
     "muse_glimmer": BESIDE,
@@ -75,7 +83,9 @@ DIFFERENT = {
     "olmo3": f"{END}; vLLM's own gives results in turns of a tool, and writes strings in single quotes",
     "poolside_v1": HISTORY,
     "pythonic": ENGINE,
-    "qwen35": HISTORY,
+    "qwen35": f"{HISTORY}; {PYTHON}",
+    "qwen35_nothink": f"{HISTORY}; {PYTHON}",
+    "qwen3_nothink": HISTORY,
     "qwq": HISTORY,
     "reka_edge": HISTORY,
     "solar_open": f"{END}; {BESIDE}",
@@ -86,17 +96,28 @@ DIFFERENT = {
 }
 # Why some dialects are not compared.
 NOT_COMPARED = {
+    "cwm": "no template was found: its turns are those of its makers' guide to its prompts",
+    "deepseek_v41_nothink": "see `deepseek_v41`",
+    "deepseek_v41": "no template was found: its turns are DeepSeek V4's, with a token before the system prompt",
     "ernie45": "the template found is of the models without reasoning, which has no place for calls",
+    "glm4": "no template with calls was found: its turns are those of its makers' code",
     "inkling": "no template was found",
     "k2_horizon": "no template was found",
     "mimo": "no template was found",
     "nanochat-tools": "its template is the package's own, compared in tests/training/test_recipe.py",
     "ovis": "its turns are the second seed's, which has no template with tools",
+    "solar_open2": "no template was found: its turns are those of a port of it",
     "phi4_mini": "the template found is an engine's own",
+}
+# Cases of one call with other arguments than its place and days. Null isn't among them: where templates write Python's
+# values, `null` is written here, since `None` may be a string.
+ARGUMENTS = {
+    "typed": {"text": 'it\'s "q"\nx', "sure": True, "list": ["a", 1.5, True], "object": {"key": "v"}, "count": -3},
+    "no-arguments": {},
 }
 IDS = {
     **dict.fromkeys(
-        ("apriel", "kimi_k2", "kimi_k25", "kimi_k2_instruct", "kimi_k2_thinking", "solar_open"),
+        ("apriel", "apriel16", "kimi_k2", "kimi_k25", "kimi_k2_instruct", "kimi_k2_thinking", "solar_open"),
         ("functions.get_weather:0", "functions.get_weather:1"),
     ),
     **dict.fromkeys(("mistral", "mistral_small", "mistral_v7"), ("abcdefgh1", "abcdefgh2")),
@@ -114,9 +135,10 @@ def conversation_of(case, dialect, text):
     """The conversation of a case, and whether its prompt was asked for; no reasoning where the template wrote none."""
     ids = IDS.get(dialect.name, ("0", "1"))
     count = 2 if dialect.capabilities.parallel_calls and case in ("results", "done") else 1
+    given = ARGUMENTS.get(case, {"city": "Paris", "days": 2})
     calls = [
-        ToolCall(i, "get_weather", json.dumps({"city": city, "days": days}))
-        for i, city, days in list(zip(ids, ("Paris", "Rome"), (2, 1), strict=True))[:count]
+        ToolCall(i, "get_weather", json.dumps(arguments))
+        for i, arguments in list(zip(ids, (given, {"city": "Rome", "days": 1}), strict=True))[:count]
     ]
     results = [
         tool_message(ToolResult(i, "get_weather", (Text(json.dumps({"t": t})),)))
@@ -126,7 +148,7 @@ def conversation_of(case, dialect, text):
     told = {
         "answer-turn2": (system("SYS"), user("USER"), assistant("ANSWER"), user("AGAIN")),
         "results": (user("USER"), assistant(*thought, *calls), *results),
-        "one-result": (user("USER"), assistant(*thought, *calls), *results),
+        **dict.fromkeys(("one-result", *ARGUMENTS), (user("USER"), assistant(*thought, *calls), *results)),
         "done": (user("USER"), assistant(*thought, *calls), *results, assistant(*thought, Text("ANSWER"))),
         "beside": (user("USER"), assistant(*thought, Text("LOOK"), *calls), *results, assistant("ANSWER")),
     }

@@ -70,7 +70,7 @@ TEMPLATES = {
     "mistralai-Mistral-Nemo-Instruct-2407": "mistral_v7",
     "moonshotai-Kimi-K2": "kimi_k2",
     "muse-glimmer": "muse_glimmer",
-    "openbmb-MiniCPM5-1B": "minicpm5",
+    "openbmb-MiniCPM5-1B": "minicpm5_think",
     "unsloth-Apriel-1.5": "apriel",
     "unsloth-mistral-Devstral-Small-2507": "mistral",
     "upstage-Solar-Open-100B": "solar_open",
@@ -100,6 +100,7 @@ DIFFERENT = {
 }
 IDS = {
     "apriel": ("functions.get_weather:0", "functions.get_weather:1"),
+    "apriel16": ("functions.get_weather:0", "functions.get_weather:1"),
     "kimi_k2": ("functions.get_weather:0", "functions.get_weather:1"),
     "solar_open": ("functions.get_weather:0", "functions.get_weather:1"),
     "mistral_v7": ("abcdefgh1", "abcdefgh2"),
@@ -269,8 +270,10 @@ def test_the_turns_of_hermes_are_those_of_the_hand_written_dialect(tools):
 
 
 def test_sampled_ids_stand_after_what_the_prompt_wrote():
-    message = replace(assistant("Hi"), sampled=SampledTokens((1, 2), (-0.5, -0.1), "tokens", "minicpm5", "length"))
-    assert get_dialect("minicpm5").layout(Conversation((message,))).segments == (
+    message = replace(
+        assistant("Hi"), sampled=SampledTokens((1, 2), (-0.5, -0.1), "tokens", "minicpm5_think", "length")
+    )
+    assert get_dialect("minicpm5_think").layout(Conversation((message,))).segments == (
         Control("<s>"),
         Control("<|im_start|>assistant\n<think>\n", ends_run=True),
         SampledIds((1, 2), (-0.5, -0.1), "<|im_end|>"),

@@ -61,7 +61,7 @@ def test_quotes_match_by_id_where_ids_are_given():
 
 @pytest.mark.parametrize(
     "body",
-    ["call:f", "call:f{a}", "call:f{a:1,}", "call:f{a:}", "f{a:1}", "call:{a:1}", "call:f{a:[1}]}", "call:f{a:1} x"],
+    ["call:g", "call:f{a}", "call:f{a:1,}", "call:f{a:}", "f{a:b}", "call:{a:1}", "call:f{a:[1}]}", "call:f{a:1} x"],
 )
 def test_what_does_not_follow_the_syntax_is_malformed(body):
     found = parts(events_of(f"<|tool_call>{body}<tool_call|>."))

@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from ferrule.conversation import (
 )
 from ferrule.errors import ConversationError
 from ferrule.formats.conversation_json import dumps, from_json, loads, to_json
+from ferrule.formats.detection import load
 
 
 @given(CONVERSATIONS)
@@ -165,10 +167,39 @@ def test_values_nested_too_deeply_are_refused() -> None:
     inner = data["messages"][1]["extra"]
     for _ in range(5000):
         inner["x"] = inner = {}
-    with pytest.raises(ConversationError, match="message 1: nested too deeply"):
+    with pytest.raises(ConversationError, match="message 1, extra: nested more than 200 levels deep"):
         from_json(data)
-    with pytest.raises(ConversationError, match="message 0: nested too deeply"):
+    with pytest.raises(ConversationError, match="message 0, extra: nested more than 200 levels deep"):
         to_json(Conversation((Message("user", (), None, data["messages"][1]["extra"]),)))
+
+
+def test_integers_of_thousands_of_digits_are_refused_and_shown_in_no_message() -> None:
+    data = to_json(Conversation((user("Hi"),)))
+    with pytest.raises(ConversationError, match="version must be 1, not an integer of thousands of digits"):
+        from_json(data | {"version": 10**5000})
+    with pytest.raises(ConversationError, match="message 0, extra: an integer of so many digits can't be kept"):
+        to_json(Conversation((Message("user", (), None, {"made": 10**5000}),)))
+    kept = Conversation((Message("user", (), None, {"made": 10**4000}),))
+    assert loads(dumps(kept)) == kept
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "openai-responses", "nanochat", "ovis"])
+def test_values_nested_too_deeply_are_refused_in_every_format(name: str) -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    call = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "look", "arguments": deep}}]}
+    use = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "look", "input": {"a": deep}}]}
+    files = {
+        "openai": [call],
+        "anthropic": [use],
+        "openai-responses": [{"type": "function_call", "call_id": "a", "name": "look", "arguments": deep}],
+        "nanochat": [{"role": "user", "content": deep}],
+        "ovis": {"conversations": [{"from": "human", "value": deep}]},
+    }
+    with pytest.raises(ConversationError) as raised:
+        load(files[name], name)
+    assert len(str(raised.value)) < 400
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000])

@@ -7,7 +7,7 @@ import pytest
 from ferrule.conversation import Conversation, Image, Message, Text, ToolCall, ToolResult, assistant, tool_message, user
 from ferrule.errors import ConversationError
 from ferrule.formats.conversation_json import to_json
-from ferrule.formats.detection import FORMATS, detect_format, dump, load
+from ferrule.formats.detection import FORMATS, detect_format, dump, load, load_row
 
 CALL = ToolCall("call_1", "calculator", '{"expression": "12 * 34"}')
 CONVERSATION = Conversation(
@@ -126,3 +126,21 @@ def test_what_a_format_cannot_hold_is_a_loss_or_refused() -> None:
     assert [loss.kind for loss in dump(shown, "anthropic")[1]] == ["image"]
     with pytest.raises(ConversationError, match="Image"):
         dump(shown, "nanochat")
+
+
+def test_one_call_gives_a_rows_conversation_its_tools_and_what_it_ignores() -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    offered = {"name": "weather", "description": "The weather.", "parameters": schema}
+    said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho", "weight": 0, "trained": False}]
+    row = load_row({"messages": said, "tools": [offered], "source": "x"})
+    assert row.conversation == load({"messages": said, "tools": [offered], "source": "x"})
+    assert [(spec.name, spec.description, spec.parameters) for spec in row.tools] == [
+        ("weather", "The weather.", schema)
+    ]
+    assert row.ignored == ("weight of message 1",)
+    assert not row.conversation.messages[1].is_trained
+    assert load_row(said[:1], "openai").tools == ()
+    with pytest.raises(ConversationError, match=r"tools\[0\] is not a function"):
+        load_row({"messages": said, "tools": [{"type": "web_search"}]}, "openai")
+    with pytest.raises(ConversationError, match="unknown format"):
+        load_row(said, "word")

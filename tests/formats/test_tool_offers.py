@@ -67,6 +67,8 @@ def test_what_a_conversation_has_no_place_for_is_named() -> None:
     }
     assert list_left_out_fields(openai, "openai") == ["model", "tool_choice", "weight of message 0"]
     assert list_left_out_fields(openai["messages"], "openai") == ["weight of message 0"]
+    misplaced = [{"role": "user", "content": "Hi.", "tool_calls": [{}], "function_call": None, "reasoning": "Hm."}]
+    assert list_left_out_fields(misplaced, "openai") == ["tool_calls of message 0", "reasoning of message 0"]
     assert list_left_out_fields({"system": "", "max_tokens": 5, "messages": []}, "anthropic") == ["max_tokens"]
     assert list_left_out_fields({"input": "", "instructions": "", "store": False}, "openai-responses") == ["store"]
     assert list_left_out_fields({"messages": [], "source": "x"}, "nanochat") == []

@@ -1,15 +1,19 @@
 """What must always hold of a rendered conversation, for both dialects, with bytes and with an 8k BPE."""
 
+import re
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from token_parts import EVIL, HERMES, NANOCHAT, conversations
+from token_parts import EVIL, HERMES, NANOCHAT, byte_tokenizer, conversations
 
-from ferrule.conversation import Conversation, Message, SampledTokens, assistant, user
-from ferrule.dialects.segments import Content, Control, SampledIds
-from ferrule.tokens.render import encode_segments, find_spelled_markers, render
+from ferrule.conversation import Conversation, Image, Message, Reasoning, SampledTokens, assistant, user
+from ferrule.dialects import get_dialect, list_dialects
+from ferrule.dialects.segments import Content, Control, Layout, SampledIds
+from ferrule.dialects.template.dialect import make_template_dialect
+from ferrule.errors import TokenizerError
+from ferrule.tokens.render import encode_layout, encode_segments, find_spelled_markers, render
 from ferrule.tokens.tokenizer import Detokenizer
 
 COMBINATIONS = [(NANOCHAT, "nanochat_bytes"), (NANOCHAT, "bpe"), (HERMES, "hermes_bytes"), (HERMES, "bpe")]
@@ -125,6 +129,47 @@ def test_markers_without_a_token_are_named(nanochat_bytes, bpe):
     assert not find_spelled_markers(NANOCHAT, nanochat_bytes)
     assert set(find_spelled_markers(HERMES, nanochat_bytes)) == set(HERMES.markers)
     assert not find_spelled_markers(HERMES, bpe)
+
+
+ASKED = Conversation((user("Hi"), assistant("Ho")))
+
+
+@pytest.mark.parametrize("name", list_dialects())
+def test_a_tokenizer_without_the_control_tokens_of_a_dialect_is_refused(tmp_path, name):
+    dialect = get_dialect(name)
+    layout = dialect.layout(ASKED)
+    with pytest.raises(TokenizerError, match="this tokenizer has no control token for '"):
+        render(ASKED, dialect, byte_tokenizer(tmp_path, ()))
+    # Each of them, where it is written; not those that aren't, and not markers that may be ordinary text.
+    for lacking in layout.control_tokens:
+        tokenizer = byte_tokenizer(tmp_path, [one for one in layout.control_tokens if one != lacking])
+        if lacking in layout.text:
+            with pytest.raises(TokenizerError, match=re.escape(f"no control token for {lacking!r}")):
+                render(ASKED, dialect, tokenizer)
+        else:
+            render(ASKED, dialect, tokenizer)
+
+
+def test_a_marker_is_missing_only_where_it_would_be_ordinary_text(tmp_path):
+    lacking = byte_tokenizer(tmp_path, ["<|im_start|>", "<|im_end|>x"])
+    layout = Layout((Control("<|im_end|>x"), Content("<|im_end|>")), stops=("<|im_end|>",))
+    assert len(encode_layout(layout, lacking)) == 1 + len("<|im_end|>")
+    for segment in (Control("<|im_end|>\n"), SampledIds((65,), (-0.1,), "<|im_end|>")):
+        with pytest.raises(TokenizerError, match=r"for '<\|im_end\|>', so"):
+            encode_layout(replace(layout, segments=(segment,)), lacking)
+    with pytest.raises(TokenizerError, match=r"for '<\|im_end\|>', so"):
+        encode_layout(replace(layout, segments=(), prompt=(Control("<|im_end|>"),)), lacking, with_prompt=True)
+    template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    with pytest.raises(TokenizerError, match=r"for '<\|im_end\|>', so"):
+        render(ASKED, make_template_dialect(template), lacking)
+
+
+def test_a_trace_has_the_losses_of_its_layout(nanochat_bytes):
+    thought = Conversation((user("Hi", Image(b"x", "image/png")), assistant(Reasoning("Hm."), "Ho")))
+    trace = render(thought, NANOCHAT, nanochat_bytes)
+    assert [loss.kind for loss in trace.losses] == ["image", "reasoning"]
+    assert trace.losses == NANOCHAT.layout(thought).losses
+    assert render(ASKED, NANOCHAT, nanochat_bytes).losses == ()
 
 
 @given(text=EVIL, data=st.data())

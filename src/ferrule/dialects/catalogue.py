@@ -19,6 +19,9 @@ from ferrule.tools.plugins import find_plugin
 if TYPE_CHECKING:
     from ferrule.dialects.notation import TextNotation
 
+# A list of names; one in parentheses belongs to the name before them.
+_MODELS = re.compile(r"(?:, | and )(?![^(]*\))")
+
 
 @cache
 def load_families() -> dict[str, Family]:
@@ -62,7 +65,7 @@ def get_dialect(name: str) -> Dialect:
             return _make_dialect(family, name)
     plugin = find_plugin("dialects", name)
     if plugin is None:
-        raise DialectError(f"unknown dialect {name!r}; {_suggest(name, list_dialects())}")
+        raise DialectError(_explain_unknown_dialect(name))
     loaded = plugin.load()
     if isinstance(loaded, Family):
         if not _list_dialects(loaded):
@@ -84,29 +87,73 @@ def list_image_placeholders() -> frozenset[str]:
 
 def _search_families(name: str) -> Iterator[Family]:
     """All families, starting with those of the file with that name, so that the others are often not loaded."""
+    if not isinstance(name, str):
+        raise DialectError(f"the name of a dialect or notation must be a text, not {name!r}")
     if name.isidentifier() and find_spec(f"{declared.__name__}.{name}") is not None:
         yield from _load_module(name)
     yield from load_families().values()
 
 
+def _explain_unknown_dialect(name: str) -> str:
+    known = list_dialects()
+    # Another family's dialect would be a wrong suggestion for a family that declares only its calls.
+    notations = [name] if name in load_families() else []
+    if not notations and not _describe_by_model(name, known):
+        notations = _describe_by_model(name, _list_notations())
+    if notations:
+        return f"unknown dialect {name!r}; only the calls are known, by get_notation: {' or '.join(notations)}"
+    return f"unknown dialect {name!r}; {_suggest(name, known)}"
+
+
 def _suggest(name: str, known: Sequence[str]) -> str:
-    import difflib  # only needed after a mistake, and slow to import
+    # Only likely names take the place of the whole list.
+    likely = _describe_by_model(name, known)
+    if not likely:
+        import difflib  # only needed after a mistake, and slow to import
 
-    # Only a likely name takes the place of the whole list.
-    near = list(_find_by_model(name, known)) or difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.75)
-    return f"did you mean {' or '.join(near)}?" if near else f"expected one of {', '.join(known)}"
-
-
-def _find_by_model(name: str, known: Sequence[str]) -> Iterator[str]:
-    """The names of the families whose models include `name`: that of Qwen 3 is hermes."""
-    wanted = _fold_name(name)
-    for family in load_families().values():
-        if family.name in known and wanted in map(_fold_name, re.split(r", | and ", family.models)):
-            yield family.name
+        likely = difflib.get_close_matches(name.rpartition("/")[2].lower(), known, n=1, cutoff=0.75)
+    return f"did you mean {' or '.join(likely)}?" if likely else f"expected one of {', '.join(known)}"
 
 
-def _fold_name(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+def _describe_by_model(name: str, known: Sequence[str]) -> list[str]:
+    """The families of the models that `name` names, with their other names that are like it, and these models.
+
+    A name is a model's (Qwen 3), the beginning of several (Qwen), or that of a repository (Qwen/Qwen3-8B).
+    """
+    owner, _, title = name.rpartition("/")
+    # Some owners' names begin those of their models: nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B.
+    titles = (title, title.lower().removeprefix(owner.lower()))
+    # A point distinguishes Qwen 3.8 from Qwen 3 8B, but may be left out.
+    searches = ((title, ignored) for title in titles for ignored in (r"[^a-z0-9.]", r"[^a-z0-9]"))
+    return next(filter(None, (_find_by_model(title, known, ignored) for title, ignored in searches)), [])
+
+
+def _find_by_model(name: str, known: Sequence[str], ignored: str) -> list[str]:
+    """See `_describe_by_model`; `ignored` are characters of names that don't count."""
+
+    def fold(text: str) -> str:
+        return re.sub(ignored, "", text.lower())
+
+    wanted = fold(name)
+    found = [
+        (family, model, fold(model)) for family in load_families().values() for model in _MODELS.split(family.models)
+    ]
+    begun = [one for one in found if len(wanted) > 2 and one[2].startswith(wanted)]
+    within = [one for one in found if wanted.startswith(one[2])]
+    # Of Qwen 3 and Qwen 3 VL, a longer name means the latter.
+    longest = max((len(folded) for _, _, folded in within), default=0)
+    models = [one for one in begun if one[2] == wanted] or begun or [one for one in within if len(one[2]) == longest]
+    described = []
+    for family in dict.fromkeys(family.name for family, *_ in models):
+        names = [family, *_list_likely_names(load_families()[family], fold(wanted))]
+        if names := [one for one in names if one in known]:
+            described.append(f"{', '.join(names)} ({', '.join(m for f, m, _ in models if f.name == family)})")
+    return described
+
+
+def _list_likely_names(family: Family, wanted: str) -> list[str]:
+    names = (*family.aliases, *(name for name, _ in family.other_turns))
+    return [name for name in dict.fromkeys(names) if name.replace("_", "").startswith(wanted)]
 
 
 def _list_notations() -> list[str]:

@@ -47,6 +47,26 @@ class PunctuatedSyntax(Protocol):
 
 
 @runtime_checkable
+class VariedSyntax(Protocol):
+    """A syntax that also reads a variant of itself, which it doesn't write."""
+
+    @property
+    def other_markers(self) -> tuple[str, ...]:
+        """The markers of that variant."""
+        ...
+
+
+@runtime_checkable
+class StyledSyntax(Protocol):
+    """A syntax in which values may be written in another style than JSON, which can't express all of them."""
+
+    @property
+    def with_json_values(self) -> CallSyntax:
+        """The same syntax with values in JSON, for calls that can't be read back otherwise."""
+        ...
+
+
+@runtime_checkable
 class EscapingSyntax(Protocol):
     """A syntax that escapes values and so can write all of them: its output needn't be read back as a check."""
 

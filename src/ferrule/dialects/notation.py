@@ -12,9 +12,17 @@ from typing import Any
 
 from ferrule.capabilities import Loss
 from ferrule.conversation import MalformedCall, Message, Reasoning, Text, ToolCall, ToolResult
-from ferrule.dialects.family import NO_PARALLEL, EscapingSyntax, Family, PunctuatedSyntax
+from ferrule.dialects.family import (
+    NO_PARALLEL,
+    CallSyntax,
+    EscapingSyntax,
+    Family,
+    PunctuatedSyntax,
+    StyledSyntax,
+    VariedSyntax,
+)
 from ferrule.dialects.message_writer import write_parts
-from ferrule.dialects.reader.calls import Calls
+from ferrule.dialects.reader.calls import CallBuilder, Calls
 from ferrule.dialects.reader.json import MOST_LEVELS
 from ferrule.dialects.reader.message import MessageMarkers, MessageReader, Thinking
 from ferrule.dialects.reader.stream import InputStream, NotACall, Reading
@@ -32,7 +40,8 @@ class TextNotation:
         self.name = family.name
         markers = family.message
         thinking = (markers.thinking.open, markers.thinking.close) if markers.thinking else ()
-        found = (*family.syntax.markers, *thinking, *(markers.result or ()), *markers.turn_markers)
+        others = family.syntax.other_markers if isinstance(family.syntax, VariedSyntax) else ()
+        found = (*family.syntax.markers, *others, *thinking, *(markers.result or ()), *markers.turn_markers)
         self.markers: tuple[str, ...] = tuple(dict.fromkeys(found))
         # Whether the syntax escapes everything that values may contain, so that its output needn't be read back.
         self.is_always_readable = isinstance(family.syntax, EscapingSyntax)
@@ -58,6 +67,10 @@ class TextNotation:
     def calls(self, calls: Sequence[ToolCall], tools: Sequence[ToolSpec] = ()) -> str:
         """The calls of one message, verified by reading them back. Raises `DialectError`, naming a call that
         changes."""
+        return self.write_calls(calls, tools)[0]
+
+    def write_calls(self, calls: Sequence[ToolCall], tools: Sequence[ToolSpec] = ()) -> tuple[str, CallSyntax]:
+        """Like `calls`: (the calls, the syntax that wrote them)."""
         if len(calls) > 1 and NO_PARALLEL in self.family.losses:
             raise DialectError(f"the {self.name} notation allows one call per message, got {len(calls)}")
         for call in calls:
@@ -67,8 +80,15 @@ class TextNotation:
         syntax = family.syntax if family.select_for_tools is None else family.select_for_tools(tools)[0]
         written = syntax.write(calls)
         if not self.is_always_readable or any(_is_deep(call.arguments) for call in calls):
-            self._check(written, calls, tools)
-        return written
+            try:
+                self._check(written, calls, tools)
+            except DialectError:
+                if not isinstance(syntax, StyledSyntax):
+                    raise
+                syntax = syntax.with_json_values
+                written = syntax.write(calls)
+                self._check(written, calls, tools)
+        return written, syntax
 
     def _check(self, written: str, calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> None:
         offered = {spec.name: spec for spec in tools}
@@ -144,8 +164,13 @@ class TextNotation:
     ) -> MessageReader:
         """A reader for one assistant message; see `Dialect.reader`. Without `repair`, nearly valid JSON is
         malformed."""
-        calls = Calls(tools, first_call, repair)
+        calls = Calls(tools, first_call, repair, self._recover)
         return MessageReader(self.family.syntax, self.family.message, calls, opens=opens, spelled_out=spelled_out)
+
+    def _recover(self, stream: InputStream, calls: Calls, call: CallBuilder, raw: str) -> bool:
+        from ferrule.dialects.notations.fallback import recover_call  # only needed for a call that can't be read
+
+        return recover_call(stream, calls, call, raw, self.family.syntax)
 
 
 def neutralise(text: str, markers: Collection[str]) -> tuple[str, list[Loss]]:

@@ -79,7 +79,8 @@ class Layout:
     `prompt` is what the system writes to open the assistant's turn (empty if the turn is already open), `opens` a
     marker written earlier that is still open there, such as that of reasoning; `stops` are the control tokens with
     which a model ends its message; `forbidden_tokens` those that only the system may write, so sampling one also stops
-    the model. `losses` lists what could not be written.
+    the model. `control_tokens` are the markers that must be tokens of their own wherever they are written: a tokenizer
+    without them is refused. `losses` lists what could not be written.
     """
 
     segments: tuple[Segment, ...]
@@ -88,6 +89,7 @@ class Layout:
     forbidden_tokens: tuple[str, ...] = ()
     losses: tuple[Loss, ...] = ()
     opens: str = ""
+    control_tokens: tuple[str, ...] = ()
 
     @property
     def with_prompt(self) -> tuple[Segment, ...]:

@@ -55,34 +55,31 @@ class OfferWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WrappedResults:
-    """Each result between two texts, in which `{name}` and `{id}` are replaced by those of its call."""
+    """Each result between two texts, in which `{name}` and `{id}` are replaced by those of its call. `quoted`: as a
+    JSON string."""
 
     open: str
     close: str
     before: str = ""
     between: str = "\n"
     after: str = ""
+    quoted: bool = False
 
     def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:
         """The results, one after the other."""
         written = [
-            self._fill(self.open, result) + text + self._fill(self.close, result)
+            self._fill(self.open, result) + self.quote(text) + self._fill(self.close, result)
             for result, text in zip(results, texts, strict=True)
         ]
         return f"{self.before}{self.between.join(written)}{self.after}"
 
+    def quote(self, text: str) -> str:
+        """The text of a result as it is written between the two."""
+        return json.dumps(text, ensure_ascii=False) if self.quoted else text
+
     @staticmethod
     def _fill(text: str, result: ToolResult) -> str:
         return text.replace("{name}", result.name).replace("{id}", result.call_id)
-
-
-@dataclass(frozen=True, slots=True)
-class QuotedResults:
-    """Each result as a JSON string, as the templates of Llama's models give it."""
-
-    def write(self, results: Sequence[ToolResult], texts: Sequence[str]) -> str:  # noqa: ARG002 - nothing names a call
-        """The results, one after the other."""
-        return "\n".join(json.dumps(text, ensure_ascii=False) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

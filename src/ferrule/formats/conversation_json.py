@@ -15,8 +15,9 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
+from reprlib import Repr
 from typing import Any, Protocol, get_args
 
 from ferrule.conversation import (
@@ -39,6 +40,10 @@ from ferrule.conversation import (
 from ferrule.errors import ConversationError
 
 FORMAT, VERSION = "ferrule-conversation", 1
+DEEPEST = 200
+"""How many levels deep `extra` and other data may be nested."""
+_LONGEST_INTEGER = 14_000
+"""In bits: of more than 4,300 digits, Python's JSON writes and reads none."""
 
 # The text fields of a part, by its type's name, which are read and written in one place.
 _PLAIN: dict[str, tuple[type[Any], tuple[str, ...]]] = {
@@ -108,13 +113,15 @@ def from_json(data: Any, blobs: ImageBlobs | None = None) -> Conversation:
     version = data.get("version")
     if version != VERSION:
         newer = "; a newer ferrule wrote it" if isinstance(version, int) and version > VERSION else ""
-        raise ConversationError(f"the version must be {VERSION}, not {version!r}{newer}")
+        raise ConversationError(f"the version must be {VERSION}, not {_show(version)}{newer}")
     _refuse_unknown(data, "the conversation", ("format", "version", "now", "messages"))
     written = _get_field(data, "now", str, "the conversation")
     try:
         now = datetime.fromisoformat(written)
     except ValueError as error:
-        raise ConversationError(f"now must be a time such as 2026-01-31T12:00:00+00:00, not {written!r}") from error
+        raise ConversationError(
+            f"now must be a time such as 2026-01-31T12:00:00+00:00, not {_show(written)}"
+        ) from error
     entries = _get_field(data, "messages", list, "the conversation")
     return Conversation(
         tuple(message_from_json(entry, blobs, f"message {position}") for position, entry in enumerate(entries)), now
@@ -135,7 +142,7 @@ def message_to_json(message: Message, blobs: ImageBlobs | None = None, where: st
             "stop": sampled.stop,
         }
     if message.extra:
-        data["extra"] = _convert(value_to_json, dict(message.extra), where)
+        data["extra"] = value_to_json(dict(message.extra), f"{where}, extra")
     return data
 
 
@@ -148,43 +155,67 @@ def message_from_json(data: Any, blobs: ImageBlobs | None = None, where: str = "
     entries = _get_field(data, "parts", list, where)
     parts = tuple(_part_from_json(entry, blobs, f"{where}, part {at}") for at, entry in enumerate(entries))
     sampled = _sampled_from_json(data["sampled"], f"{where}, sampled") if "sampled" in data else None
-    extra = _convert(value_from_json, _get_field(data, "extra", dict, where), where) if "extra" in data else {}
+    extra = value_from_json(_get_field(data, "extra", dict, where), f"{where}, extra") if "extra" in data else {}
     if not isinstance(extra, dict):
         raise ConversationError(f"{where}: extra must be an object with values by provider")
     return Message(role, parts, sampled, extra)
 
 
 def value_to_json(value: Any, where: str) -> Any:
-    """Data as JSON values, extended by what JSON lacks.
+    """Data as JSON values, extended by what JSON lacks, nested at most `DEEPEST` levels deep.
 
     A float that is not finite becomes `{"$float": "nan"}`, bytes `{"$bytes": <base64>}`, a tuple `{"$tuple": […]}`, and
     an object that looks like one of these `{"$object": {…}}`. Raises `ConversationError` for anything but data.
     """
-    if value is None or isinstance(value, str | bool | int):
+    return _write_value(value, where, 0)
+
+
+def _write_value(value: Any, where: str, depth: int) -> Any:
+    if value is None or isinstance(value, str | bool):
         return value
+    if isinstance(value, int):
+        return _check_digits(value, where)
     if isinstance(value, float):
         return value if value - value == 0 else {"$float": str(value)}
     if isinstance(value, bytes):
         return {"$bytes": base64.b64encode(value).decode()}
+    depth = _go_deeper(depth, where)
     if isinstance(value, list):
-        return [value_to_json(one, where) for one in value]
+        return [_write_value(one, where, depth) for one in value]
     if isinstance(value, tuple):
-        return {"$tuple": [value_to_json(one, where) for one in value]}
+        return {"$tuple": [_write_value(one, where, depth) for one in value]}
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise ConversationError(f"{where}: the key {key!r} must be a string")
-        plain = {key: value_to_json(one, where) for key, one in value.items()}
+                raise ConversationError(f"{where}: the key {_show(key)} must be a string")
+        plain = {key: _write_value(one, where, depth) for key, one in value.items()}
         return {"$object": plain} if _get_tag(plain) else plain
     raise ConversationError(f"{where}: a {type(value).__name__} can't be kept; give JSON values, tuples or bytes")
 
 
+def _check_digits(number: int, where: str) -> int:
+    if number.bit_length() > _LONGEST_INTEGER:
+        raise ConversationError(f"{where}: an integer of so many digits can't be kept; give it as a string")
+    return number
+
+
+def _go_deeper(depth: int, where: str) -> int:
+    if depth == DEEPEST:
+        raise ConversationError(f"{where}: nested more than {DEEPEST} levels deep; make it flatter")
+    return depth + 1
+
+
 def value_from_json(data: Any, where: str) -> Any:
     """The data from which `value_to_json` created these values. Raises `ConversationError`."""
-    if isinstance(data, list):
-        return [value_from_json(one, where) for one in data]
-    if not isinstance(data, dict):
+    return _read_value(data, where, 0)
+
+
+def _read_value(data: Any, where: str, depth: int) -> Any:
+    if not isinstance(data, list | dict):
         return data
+    depth = _go_deeper(depth, where)
+    if isinstance(data, list):
+        return [_read_value(one, where, depth) for one in data]
     tag = _get_tag(data)
     held = data.get(tag)
     if tag == "$float" and held in ("nan", "inf", "-inf"):
@@ -192,19 +223,12 @@ def value_from_json(data: Any, where: str) -> Any:
     if tag == "$bytes" and isinstance(held, str):
         return _decode_base64(held, where)
     if tag == "$tuple" and isinstance(held, list):
-        return tuple(value_from_json(one, where) for one in held)
+        return tuple(_read_value(one, where, depth) for one in held)
     if tag == "$object" and isinstance(held, dict):
         data = held
     elif tag:
-        raise ConversationError(f"{where}: {tag} can't hold {held!r}")
-    return {key: value_from_json(one, where) for key, one in data.items()}
-
-
-def _convert(convert: Callable[[Any, str], Any], value: Any, where: str) -> Any:
-    try:
-        return convert(value, f"{where}, extra")
-    except RecursionError as error:
-        raise ConversationError(f"{where}: nested too deeply; extra must be flatter") from error
+        raise ConversationError(f"{where}: {tag} can't hold {_show(held)}")
+    return {key: _read_value(one, where, depth) for key, one in data.items()}
 
 
 def _get_tag(data: Mapping[str, Any]) -> str:
@@ -265,9 +289,9 @@ def _find_blob(kind: str, name: str, blobs: ImageBlobs | None, where: str) -> by
     found = blobs.get(name) if blobs is not None else None
     if found is None:
         lacking = "needs the blobs that it was saved with" if blobs is None else "isn't in the blobs given"
-        raise ConversationError(f"{where}: the {kind} {name} {lacking}")
+        raise ConversationError(f"{where}: the {kind} {_show(name)} {lacking}")
     if not name or not hashlib.sha256(found).hexdigest().startswith(name):
-        raise ConversationError(f"{where}: the blob {name} isn't what it was when it was saved")
+        raise ConversationError(f"{where}: the blob {_show(name)} isn't what it was when it was saved")
     return found
 
 
@@ -275,7 +299,9 @@ def _result_from_json(data: Mapping[str, Any], blobs: ImageBlobs | None, where: 
     _refuse_unknown(data, where, ("type", "call_id", "name", "status", "content"))
     content: list[Text | Image] = []
     for at, entry in enumerate(_get_field(data, "content", list, where)):
-        part = _part_from_json(entry, blobs, f"{where}, content {at}")
+        kind = entry.get("type") if isinstance(entry, Mapping) else None
+        # Looked at first, since a result in a result in a result would be read as deep as it goes.
+        part = _part_from_json(entry, blobs, f"{where}, content {at}") if kind != "tool_result" else None
         if not isinstance(part, Text | Image):
             raise ConversationError(f"{where}, content {at}: a result holds text and images only")
         content.append(part)
@@ -306,13 +332,15 @@ def _sampled_from_json(data: Any, where: str) -> SampledTokens:
     )
 
 
+_SHORT = Repr()
+_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother = 2, 60, 60
 _KINDS: dict[type[Any], str] = {str: "a string", list: "a list", dict: "an object"}
 
 
 def _get_field(data: Mapping[str, Any], name: str, kind: type[Any], where: str) -> Any:
     value = data.get(name)
     if not isinstance(value, kind):
-        said = f"not {value!r:.60}" if name in data else "which is missing"
+        said = f"not {_show(value)}" if name in data else "which is missing"
         raise ConversationError(f"{where}: {name} must be {_KINDS[kind]}, {said}")
     return value
 
@@ -320,14 +348,24 @@ def _get_field(data: Mapping[str, Any], name: str, kind: type[Any], where: str) 
 def _get_one_of(data: Mapping[str, Any], name: str, known: tuple[str, ...], where: str) -> Any:
     value = data.get(name)
     if value not in known:
-        raise ConversationError(f"{where}: {name} must be one of {', '.join(known)}, not {value!r:.60}")
+        raise ConversationError(f"{where}: {name} must be one of {', '.join(known)}, not {_show(value)}")
     return value
 
 
+def _show(value: Any) -> str:
+    """A short form of a value for a message: it may be long, or nested deeply."""
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "an integer of thousands of digits"
+
+
 def _refuse_unknown(data: Mapping[str, Any], where: str, known: tuple[str, ...]) -> None:
-    unknown = sorted(str(key) for key in set(data) - set(known))
+    unknown = [str(key) for key in data if key not in known]
     if unknown:
-        raise ConversationError(f"{where} has {unknown[0]!r}, which is unknown here; it holds {', '.join(known)}")
+        raise ConversationError(
+            f"{where} has {_show(min(unknown))}, which is unknown here; it holds {', '.join(known)}"
+        )
 
 
 def _decode_base64(text: str, where: str) -> bytes:

@@ -7,6 +7,7 @@ same conversation.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +15,8 @@ from ferrule.capabilities import Loss
 from ferrule.conversation import Conversation
 from ferrule.errors import ConversationError
 from ferrule.formats.conversation_json import FORMAT, from_json, to_json
-from ferrule.formats.tool_offers import OFFER_KEYS
+from ferrule.formats.tool_offers import OFFER_KEYS, read_offers
+from ferrule.toolspec import ToolSpec
 
 FORMATS = ("ferrule", "openai", "openai-responses", "anthropic", "nanochat", "ovis")
 _WRITE_LOSSES = ("openai", "openai-responses", "anthropic")
@@ -35,10 +37,30 @@ _PARTS = {
 _ITEMS = ("function_call", "function_call_output", "reasoning", "item_reference")
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a file of conversations: a conversation, the tools offered in it, and the fields that neither can
+    hold, with their places ("weight of message 1")."""
+
+    conversation: Conversation
+    tools: tuple[ToolSpec, ...]
+    ignored: tuple[str, ...]
+
+
+def load_row(data: Any, name: str | None = None) -> Row:
+    """A conversation and its tools from decoded JSON, in the format with this name, or in the detected one.
+
+    The tools may be offered next to the messages or in one of them, as OpenAI, Anthropic or MCP write them. Raises
+    `ConversationError` as `load` does, and for a tool that is not a function.
+    """
+    found = check_format(name) if name else detect_format(data)
+    return Row(load(data, name), tuple(read_offers(data)), tuple(list_left_out_fields(data, found)))
+
+
 def load(data: Any, name: str | None = None) -> Conversation:
     """A conversation from decoded JSON, in the format with this name, or in the detected one.
 
-    Tools offered next to the messages are read by `tool_offers.read_offers`.
+    The tools offered in it are not part of a conversation: `load_row` returns both.
 
     Raises `ConversationError` for an unknown format, or with the reason why it isn't in that format.
     """
@@ -49,6 +71,8 @@ def load(data: Any, name: str | None = None) -> Conversation:
         if found == "nanochat" and isinstance(data, list):
             data = {"messages": data}
         conversation: Conversation = _import_format(found).load(data)
+    except RecursionError as error:
+        raise ConversationError("it is nested too deeply to be read") from error
     except ConversationError as error:
         read_as = "" if name else f" (read as {found}, which it looks like)"
         raise ConversationError(f"{error}{read_as}") from error
@@ -185,13 +209,14 @@ _READ_OF_MESSAGES = {
     "openai": {"role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal"}
     | {"reasoning_content", "reasoning", "reasoning_details", "audio"},
     "anthropic": {"role", "content"},
-    "nanochat": {"role", "content"},
+    "nanochat": {"role", "content", "trained"},
     "ovis": {"from", "value"},
 }
+_OF_ASSISTANTS = frozenset({"tool_calls", "function_call", "refusal", "reasoning_content", "reasoning"})
 
 
 def list_left_out_fields(data: Any, form: str) -> list[str]:
-    """The fields of decoded JSON in the format with this name that a conversation can't contain, with their places.
+    """The fields of decoded JSON in the format with this name that a `Row` can't contain, with their places.
 
     Of what nanochat's and Ovis's formats have next to the messages only a system prompt is listed, since nobody else
     will see it, but of a message every field: it may say whether it is to be trained (`weight`), or contain reasoning.
@@ -206,6 +231,15 @@ def list_left_out_fields(data: Any, form: str) -> list[str]:
     entries = outer.get("messages", outer.get("conversations")) if isinstance(data, Mapping) else data
     if of_messages is None or not isinstance(entries, list):
         return fields
-    found = ((at, key) for at, entry in enumerate(entries) if isinstance(entry, Mapping) for key in entry)
-    named = (f"{key} of message {at}" for at, key in found if key not in of_messages and key not in OFFER_KEYS)
+    found = [(at, key, entry) for at, entry in enumerate(entries) if isinstance(entry, Mapping) for key in entry]
+    named = (
+        f"{key} of message {at}"
+        for at, key, entry in found
+        if (key not in of_messages and key not in OFFER_KEYS) or _is_misplaced(key, entry)
+    )
     return [*fields, *named]
+
+
+def _is_misplaced(key: str, entry: Mapping[str, Any]) -> bool:
+    """Whether only a message of an assistant may have this field, and another has it, with a value."""
+    return key in _OF_ASSISTANTS and bool(entry[key]) and entry.get("role") != "assistant"

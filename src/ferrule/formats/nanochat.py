@@ -65,7 +65,9 @@ class _Turn:
 
     def read_messages(self) -> list[Message]:
         role, content = self._read_role_and_content()
-        is_trained = self.entry.get("trained") is not False
+        is_trained = self.entry.get("trained", True)
+        if not isinstance(is_trained, bool):
+            raise ConversationError(f"message {self.position}: trained must be true or false, not {is_trained!r:.60}")
         own = ("role", "content") if is_trained else ("role", "content", "trained")
         kept = {key: value for key, value in self.entry.items() if key not in own}
         if isinstance(content, str):

@@ -33,7 +33,7 @@ from ferrule.conversation import (
 from ferrule.errors import ConversationError
 from ferrule.formats.calls import parse_arguments
 from ferrule.formats.openai_reading import AUDIO_FORMATS, EXTRA, join_reasoning, load
-from ferrule.formats.tool_offers import ToolNames, make_parameters_schema
+from ferrule.formats.tool_offers import ToolNames, make_parameters_schema, make_strict_schema
 from ferrule.toolspec import ToolSpec, render_openai_tool
 
 __all__ = [
@@ -93,9 +93,13 @@ def dump(conversation: Conversation) -> tuple[list[dict[str, Any]], list[Loss]]:
     return messages, [*losses, *more, *find_losses(conversation, EXTRA)]
 
 
-def write_offers(specs: Sequence[ToolSpec], names: ToolNames) -> list[dict[str, Any]]:
-    """The tools as a request offers them."""
-    return [render_openai_tool(fit_to_openai(spec, names)) for spec in specs]
+def write_offers(specs: Sequence[ToolSpec], names: ToolNames, *, strict: bool = False) -> list[dict[str, Any]]:
+    """The tools as a request offers them. `strict` asks that arguments are constrained by those schemas that can be."""
+    offers = [render_openai_tool(fit_to_openai(spec, names)) for spec in specs]
+    for offer in offers if strict else ():
+        if make_strict_schema(offer["function"]["parameters"]) is not None:
+            offer["function"]["strict"] = True
+    return offers
 
 
 def fit_to_openai(spec: ToolSpec, names: ToolNames) -> ToolSpec:

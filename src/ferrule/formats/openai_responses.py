@@ -128,7 +128,13 @@ class _Writer:
 
     def _write_output(self, result: ToolResult) -> Item:
         identifier = openai.shorten_id(result.call_id, _LONGEST_ID)
-        return {"type": "function_call_output", "call_id": identifier, "output": _write_content(result.content)}
+        return {"type": "function_call_output", "call_id": identifier, "output": _write_result(result)}
+
+
+def _write_result(result: ToolResult) -> str | list[Item]:
+    if all(isinstance(part, Text) for part in result.content):
+        return result.text  # which every server takes
+    return _write_content(result.content)
 
 
 def _write_content(parts: Iterable[Part], details: Mapping[str, str] = MappingProxyType({})) -> str | list[Item]:

@@ -20,9 +20,11 @@ _SPACE = "▁"
 class HuggingFaceTokenizer:
     """Text to ids and back like `transformers`, for text without added tokens."""
 
-    def __init__(self, path: Path | TokenizerFile) -> None:
+    def __init__(self, path: Path | str | TokenizerFile) -> None:
         """Read a `tokenizer.json`, or the one in a folder. Raises `TokenizerError` if that fails."""
-        file = read_tokenizer_file(path / "tokenizer.json" if isinstance(path, Path) and path.is_dir() else path)
+        if not isinstance(path, TokenizerFile) and Path(path).is_dir():
+            path = Path(path, "tokenizer.json")
+        file = read_tokenizer_file(path)
         path, settings = file.path, file.settings
         try:
             added = settings.get("added_tokens") or ()

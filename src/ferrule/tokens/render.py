@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from ferrule.capabilities import adapt
+from ferrule.capabilities import Loss, adapt
 from ferrule.conversation import Conversation, Image, ImageInput, SampledTokens
 from ferrule.dialects.protocol import Dialect
 from ferrule.dialects.segments import Content, Control, ImageSlot, Layout, SampledIds, Segment
-from ferrule.errors import TokenizerError
+from ferrule.errors import DialectError, TokenizerError, choose_advice
 from ferrule.tokens.tokenizer import Tokenizer
 from ferrule.toolspec import ToolSpec
 
@@ -32,13 +32,15 @@ class Trace:
     """Three aligned sequences of equal length, and the places of the images in them, in order.
 
     `mask` is 1 for tokens that were sampled, or are meant to be; `logprobs` is the raw natural-log probability of a
-    sampled token and None elsewhere.
+    sampled token and None elsewhere. `losses` lists what the dialect could not write, as its `Layout` does; for the
+    traces of a run, `Run.losses` does.
     """
 
     ids: tuple[int, ...]
     mask: tuple[int, ...]
     logprobs: tuple[float | None, ...]
     images: tuple[ImageInput, ...] = ()
+    losses: tuple[Loss, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -156,11 +158,11 @@ class _Writer:
         self.ids += [self._encoder.control[token] for token in tokens]
         self.mask += (0,) * len(tokens)
 
-    def trace(self) -> Trace:
+    def trace(self, losses: tuple[Loss, ...]) -> Trace:
         self.end_run()
         rest = (None,) * (len(self.ids) - len(self.logprobs))
         logprobs = (*self.logprobs, *rest) if self.logprobs else rest
-        return Trace(tuple(self.ids), tuple(self.mask), logprobs, tuple(self.images))
+        return Trace(tuple(self.ids), tuple(self.mask), logprobs, tuple(self.images), losses)
 
 
 def _find_image_tokens(slot: ImageSlot, image_tokens: ImageTokens | None) -> Sequence[str]:
@@ -187,9 +189,26 @@ def encode_segments(
 ) -> Trace:
     """The ids, mask and log-probabilities of segments, and the places of their images.
 
-    Raises `TokenizerError` for an image without `image_tokens`.
+    Raises `TokenizerError` for an image without `image_tokens`. Control text for which the tokenizer has no token
+    becomes ordinary text; `encode_layout` refuses it.
     """
-    writer = _Writer(_get_encoder(tokenizer))
+    return encode_layout(Layout(tuple(segments)), tokenizer, image_tokens)
+
+
+def encode_layout(
+    layout: Layout, tokenizer: Tokenizer, image_tokens: ImageTokens | None = None, *, with_prompt: bool = False
+) -> Trace:
+    """The ids, mask and log-probabilities of a layout, the places of its images, and its losses.
+
+    `with_prompt` adds what opens the assistant's next turn. Raises `TokenizerError` for an image without
+    `image_tokens`, and if the tokenizer lacks a control token that the layout writes.
+    """
+    encoder = _get_encoder(tokenizer)
+    segments = layout.segments + layout.prompt if with_prompt else layout.segments
+    missing = [name for name in (*layout.stops, *layout.control_tokens) if name not in encoder.control]
+    if missing:
+        _refuse_missing_tokens(segments, missing, encoder)
+    writer = _Writer(encoder)
     for segment in segments:
         if isinstance(segment, Control):
             writer.write_control(segment.text, segment.trained)
@@ -202,12 +221,26 @@ def encode_segments(
             writer.write_sampled(segment)
         elif isinstance(segment, ImageSlot):
             writer.write_image(segment, image_tokens)
-    return writer.trace()
+    return writer.trace(layout.losses)
+
+
+def _refuse_missing_tokens(segments: Sequence[Segment], missing: Sequence[str], encoder: _Encoder) -> None:
+    """Raise `TokenizerError` if segments contain one of the control tokens that a tokenizer lacks."""
+    texts = [one.text for one in segments if isinstance(one, Control)]
+    texts += [one.closer for one in segments if isinstance(one, SampledIds)]
+    plain = [piece for text in dict.fromkeys(texts) for piece in encoder.split(text) if isinstance(piece, str)]
+    written = [name for name in dict.fromkeys(missing) if any(name in piece for piece in plain)]
+    if written:
+        named = choose_advice("", " (--tokenizer)")
+        raise TokenizerError(
+            f"this tokenizer has no control token for {', '.join(map(repr, written))}, so the dialect's markers would "
+            f"become ordinary text; use the tokenizer of a model with this dialect{named}, or another dialect"
+        )
 
 
 def render(
     conversation: Conversation,
-    dialect: Dialect,
+    dialect: Dialect | str,
     tokenizer: Tokenizer,
     tools: Sequence[ToolSpec] = (),
     *,
@@ -216,10 +249,25 @@ def render(
 ) -> Trace:
     """A whole conversation as a `Trace`; `with_prompt` adds what opens the assistant's next turn.
 
-    Ids that were sampled with another tokenizer or dialect mean nothing here: those messages are encoded anew.
+    `dialect` may be a name that `get_dialect` accepts. Ids that were sampled with another tokenizer or dialect mean
+    nothing here: those messages are encoded anew. What the dialect can't write is in `Trace.losses`. Raises
+    `DialectError` for an unknown dialect and for what the dialect refuses, and `TokenizerError` for a tokenizer of
+    another library and as `encode_layout` does.
     """
+    if isinstance(dialect, str):
+        from ferrule.dialects import get_dialect
+
+        dialect = get_dialect(dialect)
+    if not hasattr(tokenizer, "encode_text"):
+        raise TokenizerError(
+            f"render takes a tokenizer of ferrule, such as HuggingFaceTokenizer('tokenizer.json'), not a "
+            f"{type(tokenizer).__name__}"
+        )
+    for one in tools:
+        if not isinstance(one, ToolSpec):
+            raise DialectError(f"render takes ToolSpecs, such as those of ToolRegistry([…]).specs, not {one!r}")
     layout = dialect.layout(drop_foreign_samples(conversation, dialect, tokenizer), tools)
-    return encode_segments(layout.with_prompt if with_prompt else layout.segments, tokenizer, image_tokens)
+    return encode_layout(layout, tokenizer, image_tokens, with_prompt=with_prompt)
 
 
 def make_layout_without_images(conversation: Conversation, dialect: Dialect, tools: Sequence[ToolSpec]) -> Layout:

@@ -72,10 +72,11 @@ class TokenizerFile(NamedTuple):
         return hashlib.sha256(self.raw).hexdigest()[:16]
 
 
-def read_tokenizer_file(path: Path | TokenizerFile) -> TokenizerFile:
+def read_tokenizer_file(path: Path | str | TokenizerFile) -> TokenizerFile:
     """Read `path`, unless it is read already. Raises `TokenizerError` if it can't be read."""
     if isinstance(path, TokenizerFile):
         return path
+    path = Path(path)
     try:
         raw = path.read_bytes()
         return TokenizerFile(path, raw, json.loads(raw))
@@ -109,7 +110,7 @@ class ByteTokenizer(TokenTable):
     It needs only this file; `tokenizers` gives the same ids (a test compares them).
     """
 
-    def __init__(self, path: Path | TokenizerFile) -> None:
+    def __init__(self, path: Path | str | TokenizerFile) -> None:
         """Read `path`. Raises `TokenizerError` if it is not a byte-level tokenizer without merges."""
         file = read_tokenizer_file(path)
         control, ids_by_byte = _read_tables(file.settings, file.path)

@@ -10,7 +10,7 @@ from ferrule.dialects.notations.typed_syntax import TypedOffer, TypedSyntax
 from ferrule.dialects.reader.message import MessageMarkers, Thinking
 from ferrule.dialects.wording import WrappedResults
 
-_GEMMA = TypedSyntax("<|tool_call>", "<tool_call|>", '<|"|>')
+_GEMMA = TypedSyntax("<|tool_call>", "<tool_call|>", '<|"|>', sorts_keys=True)
 
 # Compared with the five revisions of Gemma 4's template, and DiffusionGemma's, that TRL 1.16 bundles. The results are
 # in the model's own turn, whose calls end with the results' first token.

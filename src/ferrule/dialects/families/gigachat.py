@@ -1,13 +1,14 @@
-"""Sber's GigaChat: JSON after a marker (3.1), or in a message with its own role (3)."""
+"""Sber's GigaChat: JSON in a message with its own role (3) or after a marker (3.1), and tags as DeepSeek's (3.5)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from ferrule.dialects.families.deepseek import make_marked_offer, make_marked_syntax
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, Family
 from ferrule.dialects.framing.turns import Turns
 from ferrule.dialects.notations.role_json import RoleJson
-from ferrule.dialects.reader.message import MessageMarkers
+from ferrule.dialects.reader.message import MessageMarkers, Thinking
 from ferrule.dialects.wording import TOOL_LINES, JsonOffer
 
 # Compared with the templates of GigaChat 3.1 and GigaChat 3, both of 10B, that llama.cpp has.
@@ -40,11 +41,23 @@ GIGACHAT3 = replace(
     models="GigaChat 3",
     syntax=RoleJson(in_messages=True),
     losses=frozenset({NO_IDS, NO_IMAGES, NO_PARALLEL}),
-    # A call is a separate message after the model's text, whose end must not stop the model: it stops at `</s>`.
-    turns=replace(_GIGACHAT_FRAMES, last="</s>", stops=(), forbidden_tokens=()),
+    # A call is a separate message after the model's text, whose end must not stop the model: it stops at `</s>`, which
+    # its template doesn't write.
+    turns=replace(_GIGACHAT_FRAMES, end="<|message_sep|></s>", last="</s>", stops=(), forbidden_tokens=()),
+)
+
+GIGACHAT35 = Family(
+    name="gigachat35",
+    models="GigaChat 3.5",
+    syntax=make_marked_syntax("tool_calls", mark="｜GCML｜"),
+    message=MessageMarkers(
+        Thinking(after_open="", before_close=""), turn_markers=("<|message_sep|>", "</s>"), before_call="\n\n"
+    ),
+    offer=make_marked_offer("tool_calls", "｜GCML｜"),
 )
 
 FAMILIES = (
     GIGACHAT3,
     GIGACHAT31,
+    GIGACHAT35,
 )

@@ -39,7 +39,7 @@ _GRANITE = ("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>")
 
 GRANITE4 = Family(
     name="granite4",
-    models="Granite 4.0 and 4.1",
+    models="Granite 4.0, Granite 4.1",
     syntax=JsonObject("<tool_call>", "</tool_call>", before=_GRANITE),
     message=MessageMarkers(Thinking(), turn_markers=_GRANITE, result=TOOL_RESPONSE, before_call="\n"),
     results=WrappedResults("<tool_response>\n", "\n</tool_response>", before="\n"),

@@ -97,7 +97,7 @@ def _make_family(name: str, models: str, suffix: str, begin: str, also: KeyValue
 HY_V3 = replace(
     _make_family(
         "hy_v3",
-        "Hunyuan 3 and 4",
+        "Hunyuan 3, Hunyuan 4",
         ":opensource",
         "<｜hy_begin_of_sentence:opensource｜>",
         KeyValue(after_name="<tool_sep>", wrapper=("<tool_calls>", "</tool_calls>")),

@@ -12,7 +12,7 @@ from ferrule.dialects.wording import JsonOffer
 
 INTERNLM2 = Family(
     name="internlm2",
-    models="InternLM 2 and 2.5, Intern-S1",
+    models="InternLM 2, InternLM 2.5, Intern-S1",
     syntax=JsonObject(
         "<|action_start|>",
         "<|action_end|>",

@@ -10,10 +10,25 @@ from ferrule.dialects.notations.key_value import KeyValue
 from ferrule.dialects.reader.message import MessageMarkers, Thinking
 from ferrule.dialects.wording import TOOL_RESPONSE, WrappedResults
 
+# Compared with the templates of Laguna XS.2 and XS 2.1 that llama.cpp has.
+_XS_TURNS = Turns(
+    user=("<user>\n", "\n</user>\n"),
+    assistant="<assistant>\n",
+    end="\n</assistant>",
+    after="\n",
+    results=("", "\n"),
+    system=("<system>\n\n", "\n</system>\n"),
+    begin="〈|EOS|〉",
+    opens="<think>",
+    stops=("〈|EOS|〉",),
+    forbidden_tokens=("<assistant>",),
+    rewrites_history=True,
+)
+
 POOLSIDE_V1 = replace(
     GLM45,
     name="poolside_v1",
-    models="Laguna XS.2",
+    models="Laguna XS.2, Laguna XS 2.1",
     aliases=("laguna",),
     message=MessageMarkers(
         Thinking(after_close="\n", may_stay_open=True),
@@ -21,22 +36,9 @@ POOLSIDE_V1 = replace(
         result=TOOL_RESPONSE,
         before_call="\n",
     ),
-    turns=Turns(
-        user=("<user>\n", "\n</user>\n"),
-        assistant="<assistant>\n",
-        end="\n</assistant>",
-        after="\n",
-        results=("", "\n"),
-        system=("<system>\n\n", "\n</system>\n"),
-        begin="〈|EOS|〉",
-        opens="<think>",
-        stops=("〈|EOS|〉",),
-        forbidden_tokens=("<assistant>",),
-        rewrites_history=True,
-    ),
+    turns=_XS_TURNS,
+    other_turns=(("poolside_v1_nothink", _XS_TURNS.skip_reasoning("</think>", leads="\n")),),
 )
-
-_BARE_THINKING = Thinking(after_open="", before_close="", after_close="", may_stay_open=True)
 
 # Compared with the template of Laguna S 2.1 that llama.cpp has.
 LAGUNA_S = replace(
@@ -45,9 +47,10 @@ LAGUNA_S = replace(
     models="Laguna S 2.1",
     syntax=KeyValue(inner="", between=""),
     aliases=(),
-    message=replace(POOLSIDE_V1.message, thinking=_BARE_THINKING, before_call=""),
+    message=replace(POOLSIDE_V1.message, thinking=GLM47.message.thinking, before_call=""),
     results=WrappedResults(*TOOL_RESPONSE),
     offer=GLM47.offer,
+    other_turns=(),
     turns=Turns(
         user=("<user>", "</user>\n"),
         assistant="<assistant>",

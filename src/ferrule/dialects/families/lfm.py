@@ -6,14 +6,16 @@ from dataclasses import replace
 
 from ferrule.dialects.family import Family
 from ferrule.dialects.framing.turns import CHATML, CHATML_MARKERS
-from ferrule.dialects.notations.pythonic import Pythonic
+from ferrule.dialects.notations.pythonic import Pythonic, write_quoted, write_quoted_list
 from ferrule.dialects.reader.message import MessageMarkers, Thinking
 from ferrule.dialects.wording import JsonOffer, WrappedResults
 
+# Compared with the second version of LFM2's template, which TRL 1.16 bundles. In the first, text contained the calls.
 LFM_2 = Family(
     name="lfm2",
     models="LFM2",
-    syntax=Pythonic("<|tool_call_start|>", "<|tool_call_end|>"),
+    aliases=("lfm2_v2",),
+    syntax=Pythonic("<|tool_call_start|>", "<|tool_call_end|>", literal=write_quoted),
     message=MessageMarkers(
         Thinking(), turn_markers=CHATML_MARKERS, result=("<|tool_response_start|>", "<|tool_response_end|>")
     ),
@@ -25,17 +27,28 @@ LFM_2 = Family(
     turns=replace(CHATML, begin="<|startoftext|>", results=("<|im_start|>tool\n", "<|im_end|>\n"), each_result=True),
 )
 
-# Compared with the template of LFM2.5 that TRL 1.16 bundles.
+# As the cards of the first models show calls: strings in double quotes.
+LFM_2_V1 = replace(
+    LFM_2,
+    name="lfm2_v1",
+    models="LFM2 (strings in double quotes)",
+    aliases=(),
+    syntax=Pythonic("<|tool_call_start|>", "<|tool_call_end|>"),
+)
+
+# Compared with the templates of LFM2.5 that TRL 1.16 bundles, some of which escape nothing in a string.
 LFM_25 = replace(
     LFM_2,
     name="lfm25",
     models="LFM2.5",
-    syntax=Pythonic("<|tool_call_start|>", "<|tool_call_end|>", as_python=True),
+    aliases=(),
+    syntax=Pythonic("<|tool_call_start|>", "<|tool_call_end|>", literal=write_quoted_list),
     message=replace(LFM_2.message, thinking=Thinking(after_open="", before_close="", after_close="")),
     results=WrappedResults("", ""),
 )
 
 FAMILIES = (
     LFM_2,
+    LFM_2_V1,
     LFM_25,
 )

@@ -18,7 +18,6 @@ from ferrule.dialects.wording import (
     TOOL_LINES,
     TOOL_LIST,
     JsonOffer,
-    QuotedResults,
     WrappedResults,
 )
 
@@ -59,15 +58,16 @@ MUSE_GLIMMER = Family(
 )
 
 
+_LLAMA_4_SYNTAX = Pythonic("<|python_start|>", "<|python_end|>", is_bare=True)
 _LLAMA_TURNS = ("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|start_header_id|>")
 
 LLAMA3_JSON = Family(
     name="llama3_json",
-    models="Llama 3.1, 3.2 and 3.3",
+    models="Llama 3.1, Llama 3.2, Llama 3.3",
     aliases=("llama3",),
-    syntax=BareJson("<|python_tag|>", before=_LLAMA_TURNS),
+    syntax=BareJson("<|python_tag|>", before=_LLAMA_TURNS, python=_LLAMA_4_SYNTAX),
     message=MessageMarkers(turn_markers=_LLAMA_TURNS),
-    results=QuotedResults(),
+    results=WrappedResults("", "", quoted=True),
     losses=frozenset({NO_IDS, NO_IMAGES, NO_TEXT_BESIDE}),
     offer=JsonOffer(TOOL_LINES, '\n\nA call is a message of its own: {"name": NAME, "parameters": ARGUMENTS}'),
     turns=replace(LLAMA3, stops=("<|eom_id|>", "<|end_of_text|>")),
@@ -76,11 +76,11 @@ LLAMA3_JSON = Family(
 LLAMA_4 = Family(
     name="pythonic",
     models="Llama 4, Llama 3.2 (1B and 3B), ToolACE",
-    syntax=Pythonic("<|python_start|>", "<|python_end|>", is_bare=True),
+    syntax=_LLAMA_4_SYNTAX,
     message=MessageMarkers(
         turn_markers=("<|eot|>", "<|eom|>", "<|eot_id|>", "<|eom_id|>", "<|header_start|>", "<|end_of_text|>")
     ),
-    results=QuotedResults(),
+    results=WrappedResults("", "", quoted=True),
     offer=JsonOffer(
         "The functions you can call, one JSON object a line:\n",
         "\n\nTo call some, answer with nothing but a list: <|python_start|>[name(key=value), ...]<|python_end|>",

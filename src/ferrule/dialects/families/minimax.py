@@ -24,6 +24,8 @@ _MINIMAX_FRAMES = Turns(
     forbidden_tokens=("]~b]",),
 )
 
+_M2_FRAMES = replace(_MINIMAX_FRAMES, opens="<think>\n", spaced_calls=True, rewrites_history=True)
+
 MINIMAX_M2 = Family(
     name="minimax_m2",
     models="MiniMax M2, M2.5",
@@ -31,7 +33,9 @@ MINIMAX_M2 = Family(
     message=MessageMarkers(Thinking(), turn_markers=("[e~[", "]~b]"), before_call="\n"),
     results=WrappedResults("<response>", "</response>"),
     offer=JsonOffer(TOOL_LIST, f"{TAGS_FOLLOW}<minimax:tool_call>\n{INVOKE_EXAMPLE}\n</minimax:tool_call>"),
-    turns=replace(_MINIMAX_FRAMES, opens="<think>\n", spaced_calls=True, rewrites_history=True),
+    turns=_M2_FRAMES,
+    # Its template writes messages without reasoning like this, but no prompt.
+    other_turns=(("minimax_m2_nothink", _M2_FRAMES.skip_reasoning()),),
 )
 
 

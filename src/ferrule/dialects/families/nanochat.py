@@ -131,7 +131,7 @@ class Nanochat(WithoutGrammar):
         if system_text:
             losses.append(Loss("system", "not written: no user message follows it"))
         prompt = () if turn_open else (Control(ASSISTANT_START),)
-        return Layout(tuple(segments), prompt, STOPS, self.forbidden_tokens, tuple(losses))
+        return Layout(tuple(segments), prompt, STOPS, self.forbidden_tokens, tuple(losses), control_tokens=self.markers)
 
     def _write_message(self, message: Message, losses: list[Loss]) -> Iterator[Segment]:
         """Write one assistant or tool message, inside an open turn."""

@@ -20,6 +20,8 @@ _NEMOTRON_FRAMES = replace(
     opens="<think>\n",
 )
 
+_ULTRA_FRAMES = replace(_NEMOTRON_FRAMES, spaced_calls=True)
+
 NEMOTRON_V3 = replace(
     QWEN3_CODER,
     name="nemotron_v3",
@@ -27,7 +29,7 @@ NEMOTRON_V3 = replace(
     message=replace(QWEN3_CODER.message, thinking=Thinking(after_close="\n", may_stay_open=True), before_call="\n"),
     aliases=(),
     turns=_NEMOTRON_FRAMES,
-    other_turns=(),
+    other_turns=(("nemotron_v3_nothink", _ULTRA_FRAMES.skip_reasoning("<think></think>")),),
 )
 
 NEMOTRON_V3_ULTRA = replace(
@@ -35,7 +37,8 @@ NEMOTRON_V3_ULTRA = replace(
     name="nemotron_v3_ultra",
     models="Nemotron 3 Ultra, Nemotron 3.5 Lightning",
     message=replace(NEMOTRON_V3.message, thinking=Thinking(before_close="", after_close="", may_stay_open=True)),
-    turns=replace(_NEMOTRON_FRAMES, spaced_calls=True),
+    turns=_ULTRA_FRAMES,
+    other_turns=(("nemotron_v3_ultra_nothink", _ULTRA_FRAMES.skip_reasoning("<think></think>")),),
 )
 
 _THINK = Thinking(after_close="\n")

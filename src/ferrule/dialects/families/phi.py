@@ -6,7 +6,7 @@ from ferrule.dialects.family import Family
 from ferrule.dialects.framing.turns import Turns
 from ferrule.dialects.notations.json_array import JsonArray
 from ferrule.dialects.reader.message import MessageMarkers
-from ferrule.dialects.wording import QuotedResults, offer_array
+from ferrule.dialects.wording import WrappedResults, offer_array
 
 _PHI_TURNS = ("<|end|>", "<|assistant|>", "<|user|>", "<|system|>", "<|endoftext|>")
 
@@ -18,7 +18,7 @@ PHI4_MINI = Family(
     message=MessageMarkers(
         turn_markers=_PHI_TURNS, result=("<|tool_response|>", "<|/tool_response|>"), before_call="\n"
     ),
-    results=QuotedResults(),
+    results=WrappedResults("", "", quoted=True),
     offer=offer_array("functools"),
     turns=Turns(
         user=("<|user|>", "<|end|>"),

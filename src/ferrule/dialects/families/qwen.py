@@ -31,20 +31,24 @@ _QWEN_25_SYSTEM = "You are Qwen, created by Alibaba Cloud. You are a helpful ass
 # As in the templates of Qwen 3 VL, Qwen 3.5, 3.6 and 3.8.
 _IMAGE = ImageMarkers("<|image_pad|>", "<|vision_start|>", "<|vision_end|>")
 
+_NO_THOUGHT = "<think>\n\n</think>\n\n"
+_QWEN_35_TURNS = replace(CHATML, opens="<think>\n", image=_IMAGE)
+
 HERMES = Family(
     name="hermes",
-    models="Qwen 2.5, Qwen 3, Qwen 3 VL, QwQ, Hermes 2 and 3",
+    models="Qwen 2.5, Qwen 3, Qwen 3 VL, QwQ, Hermes 2, Hermes 3, Trinity",
     syntax=JsonObject("<tool_call>", "</tool_call>", before=CHATML_MARKERS),
     message=MessageMarkers(
         Thinking(may_stay_open=True), turn_markers=CHATML_MARKERS, result=TOOL_RESPONSE, before_call="\n"
     ),
     results=WrappedResults("<tool_response>\n", "\n</tool_response>"),
     offer=JsonOffer(_OFFER_BEGIN, _OFFER_END),
-    aliases=("qwen25",),
+    aliases=("qwen25", "trinity"),
     turns=CHATML,
     other_turns=(
         ("qwen25", replace(CHATML, default_system=_QWEN_25_SYSTEM)),
         ("hermes3", replace(CHATML, results=("<|im_start|>tool\n", "<|im_end|>"))),
+        ("qwen3_nothink", CHATML.skip_reasoning(_NO_THOUGHT)),
         ("qwen3_vl", replace(CHATML, image=_IMAGE)),
         ("qwq", replace(CHATML, opens="<think>\n")),
     ),
@@ -52,8 +56,8 @@ HERMES = Family(
 
 QWEN3_CODER = Family(
     name="qwen3_coder",
-    models="Qwen 3 Coder, Qwen 3.5, Granite 4.2",
-    syntax=FunctionXml(),
+    models="Qwen 3 Coder, Granite 4.2, Nanbeige",
+    syntax=FunctionXml(values="python scalars"),
     message=MessageMarkers(
         Thinking(may_stay_open=True), turn_markers=CHATML_MARKERS, result=TOOL_RESPONSE, before_call="\n\n"
     ),
@@ -63,9 +67,19 @@ QWEN3_CODER = Family(
         "\n</tools>\n\nTo call one, write its name and each argument between tags, like this:\n<tool_call>\n"
         "<function=name>\n<parameter=key>\nvalue\n</parameter>\n</function>\n</tool_call>",
     ),
-    aliases=("qwen35", "granite42"),
+    aliases=("granite42", "nanbeige"),
     turns=replace(CHATML, results=("<|im_start|>user\n", "\n<|im_end|>\n"), rewrites_history=False),
-    other_turns=(("qwen35", replace(CHATML, opens="<think>\n", image=_IMAGE)),),
 )
 
-FAMILIES = (HERMES, QWEN3_CODER)
+# Compared with the templates of Qwen 3.5, and of 3.6 and 3.8, which write all values in JSON.
+QWEN35 = replace(
+    QWEN3_CODER,
+    name="qwen35",
+    models="Qwen 3.5, Qwen 3.6, Qwen 3.8",
+    syntax=FunctionXml(),
+    aliases=(),
+    turns=_QWEN_35_TURNS,
+    other_turns=(("qwen35_nothink", _QWEN_35_TURNS.skip_reasoning(_NO_THOUGHT)),),
+)
+
+FAMILIES = (HERMES, QWEN3_CODER, QWEN35)

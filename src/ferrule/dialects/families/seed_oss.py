@@ -11,7 +11,7 @@ from ferrule.dialects.wording import JsonOffer
 SEED_OSS = Family(
     name="seed_oss",
     models="Seed-OSS",
-    syntax=FunctionXml("<seed:tool_call>", "</seed:tool_call>", frame=""),
+    syntax=FunctionXml("<seed:tool_call>", "</seed:tool_call>", frame="", values="python"),
     message=MessageMarkers(
         Thinking("<seed:think>", "</seed:think>", after_open="", before_close="", after_close="\n"),
         turn_markers=("<seed:bos>", "<seed:eos>"),

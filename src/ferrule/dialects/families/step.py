@@ -17,11 +17,11 @@ from ferrule.dialects.wording import TAGS_FOLLOW, TOOL_LIST, TOOL_RESPONSE, Json
 STEP3P5 = replace(
     QWEN3_CODER,
     name="step3p5",
-    models="Step 3.5",
-    syntax=FunctionXml(between=""),
+    models="Step 3.5, Step 5",
+    syntax=FunctionXml(between="", values="python scalars"),
     message=replace(QWEN3_CODER.message, thinking=Thinking(after_close="\n", may_stay_open=True), before_call=""),
     results=WrappedResults(*TOOL_RESPONSE, between=""),
-    aliases=(),
+    aliases=("step5",),
     other_turns=(),
     turns=replace(CHATML, results=("<|im_start|>tool_response\n", "<|im_end|>\n"), opens="<think>\n"),
 )

@@ -7,9 +7,10 @@ prompt is a prefix of what follows it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import takewhile
 
 from ferrule.capabilities import Capabilities, Loss, adapt
@@ -28,6 +29,7 @@ from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
 
 _OFFERS_KEPT = 16
+_TOKEN_NAME = re.compile(r"<[|｜][^<>\s]*?[|｜]>|\[\|[^\[\]\s]*?\|\]")
 # Most of a layout consists of these few markers.
 _control = lru_cache(maxsize=1024)(Control)
 
@@ -52,7 +54,7 @@ class FramedDialect(WithoutGrammar):
             tools=family.one_tool[:1] if family.one_tool else None,
             parallel_calls=NO_PARALLEL not in family.losses,
             text_beside_calls=NO_TEXT_BESIDE not in family.losses,
-            reasoning=family.message.thinking is not None,
+            reasoning=family.message.thinking is not None and turns.reasons,
             ids=NO_IDS not in family.losses,
             user_images=turns.image is not None,
             image_results=turns.image is not None and turns.inline,
@@ -63,6 +65,13 @@ class FramedDialect(WithoutGrammar):
         self._offers: dict[tuple[int, ...], tuple[tuple[ToolSpec, ...], Sequence[Segment]]] = {}
         self.found = StructuralMarkers(self.markers)
         self.writer = PartsWriter(self.notation, turns, self.found)
+
+    @cached_property
+    def control_tokens(self) -> tuple[str, ...]:
+        """The markers that a tokenizer must have as control tokens: those around turns and those named like one.
+        Others (`<think>`, `<tool_call>`, markers of results) are ordinary text in some tokenizers of a family."""
+        named = _TOKEN_NAME.findall(f"{self.turns} {self.family.syntax.markers}")
+        return tuple(dict.fromkeys((*self.stops, *self.turns.forbidden_tokens, *named)))
 
     def offer(self, tools: Sequence[ToolSpec]) -> str:
         """The text that offers tools to the model; empty if there are none."""
@@ -131,7 +140,7 @@ class _LayoutWriter:
         self._follows_system = False
         # The token that ended the assistant's turn and also begins the next header.
         self._shared = ""
-        self._messages = MessageWriter(dialect.family, dialect.turns, dialect.writer, tools, losses)
+        self._messages = MessageWriter(dialect.name, dialect.family, dialect.turns, dialect.writer, tools, losses)
 
     def layout(self, messages: Sequence[Message]) -> Layout:
         """The segments of all messages."""
@@ -157,7 +166,13 @@ class _LayoutWriter:
         opens = thinking.open if thinking and self._messages.thinks and previous == "tool" else ""
         dialect = self._dialect
         return Layout(
-            tuple(self._segments), prompt, dialect.stops, dialect.forbidden_tokens, tuple(self._losses), opens
+            tuple(self._segments),
+            prompt,
+            dialect.stops,
+            dialect.forbidden_tokens,
+            tuple(self._losses),
+            opens,
+            dialect.control_tokens,
         )
 
     def _choose_header(self, previous: str) -> tuple[str, str]:
@@ -307,7 +322,7 @@ class _LayoutWriter:
         for number, (result, text) in enumerate(zip(results, texts, strict=True)):
             self._add(writer.between if number else "")
             self._add_wrapper(writer.open, result)
-            self._segments.append(Content(text))
+            self._segments.append(Content(writer.quote(text)))
             self._add_wrapper(writer.close, result)
         self._add(writer.after)
 

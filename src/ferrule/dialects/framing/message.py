@@ -67,10 +67,10 @@ class PartsWriter:
 
     def write_calls(self, calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> tuple[Segments, Mapping[str, str]]:
         """Like `write`, for a run of calls."""
-        written = self._notation.calls(calls, tools)
+        written, syntax = self._notation.write_calls(calls, tools)
         clean = [self._found.neutralise_call(call) for call in calls]
         is_clean = all(one is other for one, other in zip(clean, calls, strict=True))
-        other = None if is_clean else self._notation.family.syntax.write(clean)
+        other = None if is_clean else syntax.write(clean)
         if is_clean and any(call.source for call in calls):
             written = self.repeat_sources(calls, written, tools)
         return tuple(self._found.split(written, other, trained=True)), self._map_ids(calls, written, tools)
@@ -107,18 +107,19 @@ class PartsWriter:
 class MessageWriter:
     """Writes the messages of one conversation.
 
-    `ids` maps the conversation's call ids to those that were written.
+    `name` is the dialect's, for losses. `ids` maps the conversation's call ids to those that were written.
     """
 
     def __init__(
         self,
+        name: str,
         family: Family,
         turns: Turns,
         writer: PartsWriter,
         tools: Sequence[ToolSpec],
         losses: list[Loss],
     ) -> None:
-        self._family, self._turns, self._writer = family, turns, writer
+        self._name, self._family, self._turns, self._writer = name, family, turns, writer
         self._tools, self._losses = tools, losses
         self.ids: dict[str, str] = {}
         # Whether reasoning is still open, after a call inside it.
@@ -128,10 +129,12 @@ class MessageWriter:
         """The segments after `opens`, which the prompt already wrote. Raises `DialectError`."""
         if self._turns.inline:
             return [*self._write_inline(message)]
-        if self._family.message.thinking is None:
-            unwritten = [part for part in message.parts if isinstance(part, Reasoning)]
-            self._losses += [Loss("reasoning", f"{self._family.name} has no place for it") for _ in unwritten]
-        segments, ids = self._writer.write(message.parts, opens, self._tools)
+        parts = message.parts
+        if self._family.message.thinking is None or not self._turns.reasons:
+            parts = tuple(part for part in parts if not isinstance(part, Reasoning))
+            unwritten = len(message.parts) - len(parts)
+            self._losses += [Loss("reasoning", f"{self._name} has no place for it")] * unwritten
+        segments, ids = self._writer.write(parts, opens, self._tools)
         self.ids |= ids
         return segments
 

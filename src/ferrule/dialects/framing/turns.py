@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 
@@ -38,7 +38,8 @@ class Turns:
     written; `empty_text`: the markers of text are written with calls even if there is no text; `end_closes_text`: `end`
     replaces the closer of an answer. `inline`: reasoning, calls and their results follow each other in one turn with
     nothing between them, and a call does not end the reasoning. `image` is how an image in a user message is
-    written; None if the family has no place for one. `forbidden_tokens` are those that only the system may write.
+    written; None if the family has no place for one. `reasons`: messages have a place for reasoning, if the notation
+    has. `forbidden_tokens` are those that only the system may write.
     `rewrites_history`: the family's own template later writes earlier turns differently (it may drop reasoning, or move
     the tools). Here history is never rewritten.
     """
@@ -71,6 +72,7 @@ class Turns:
     end_closes_text: bool = False
     inline: bool = False
     image: ImageMarkers | None = None
+    reasons: bool = True
     stops: tuple[str, ...] = ()
     forbidden_tokens: tuple[str, ...] = ()
     rewrites_history: bool = False
@@ -84,6 +86,11 @@ class Turns:
         """The tokens with which a model ends its message."""
         ends = (self.get_last_token(self.end), self.get_last_token(self.calls_end or ""), *self.stops)
         return tuple(dict.fromkeys(end for end in ends if end))
+
+    def skip_reasoning(self, written: str = "", leads: str = "") -> Turns:
+        """These turns for a model that is asked not to reason: what the prompt writes in place of reasoning is
+        `written`, and `leads` is the white space that the model writes after it."""
+        return replace(self, assistant=self.assistant + written, opens="", leads=leads, reasons=False)
 
 
 DEEPSEEK = Turns(

@@ -1,31 +1,46 @@
 """Calls as JSON objects without a closer: `<|python_tag|>{"name": "f", "parameters": {…}}; {…}`.
 
 If a message begins with such an object, only its keys distinguish a call from an answer in JSON: it is a call once
-arguments follow the name of a tool that was offered.
+arguments follow the name of a tool that was offered. A list of objects or of Python calls is repaired, and so are calls
+after text, if nothing follows them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
 
 from ferrule.conversation import ToolCall
+from ferrule.dialects.notations.json_array import JsonArray, Named
 from ferrule.dialects.notations.json_object import Keys, read_call_object, reread_call, write_call_object
 from ferrule.dialects.reader.calls import CallBuilder, Calls
 from ferrule.dialects.reader.json import INVALID
-from ferrule.dialects.reader.repair import repair_call
+from ferrule.dialects.reader.repair import JSON_CALL, JSON_LIST, PYTHON_CALL, repair_call
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
+
+
+class BareList(Protocol):
+    """Reads a list of calls at the beginning of a message."""
+
+    def read_list(self, stream: InputStream, calls: Calls, repair: str = "") -> Reading[None]:
+        """Read it after its bracket, in a trial. `repair` is noted for each call. Raises `NotACall`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class BareJson:
-    """The notation of Llama 3. `before` are markers that can't be inside a call."""
+    """The notation of Llama 3. `before` are markers that can't be inside a call, and `repair` is noted for each call,
+    where a model writes this in place of its own notation. `python` reads a list of Python calls after its bracket."""
 
     open: str
     separator: str = ";"
     before: tuple[str, ...] = ()
     keys: Keys = field(default_factory=lambda: Keys(arguments=("parameters", "arguments")))
     closers: tuple[str, ...] = ()
+    repair: str = ""
+    python: BareList | None = None
+    beginnings: ClassVar[tuple[str, ...]] = ("{", "[")
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -39,8 +54,8 @@ class BareJson:
 
     @property
     def punctuation(self) -> tuple[str, ...]:
-        """The text between objects."""
-        return (self.separator,)
+        """The text between objects, and the brackets and commas of a list."""
+        return (self.separator, "[", ",", "]")
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The objects without the marker, as the families' templates write them."""
@@ -48,6 +63,9 @@ class BareJson:
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read the text after the marker: a call, and the calls after it."""
+        if calls.repair and (yield from stream.skip_space()) == "[":
+            yield from self._read_list(stream, calls)
+            return
         call = calls.begin(stream)
         try:
             yield from read_call_object(stream, call, self.keys)
@@ -59,9 +77,34 @@ class BareJson:
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a call at the beginning of a message, and those after it."""
         stream.begin_trial()
+        if calls.repair and (yield from stream.skip_space()) == "[":
+            yield from self._read_list(stream, calls)
+            return True
+        yield from self.read_tried(stream, calls)
+        return True
+
+    def read_tried(self, stream: InputStream, calls: Calls) -> Reading[None]:
+        """Read a call and those after it, in a trial. Raises `NotACall` if there is none."""
         yield from self._try_call(stream, calls)
         yield from self._read_more(stream, calls)
-        return True
+
+    def read_after_text(self, stream: InputStream, calls: Calls) -> Reading[None]:
+        """Read calls at the end of a message: see `LateCallSyntax`."""
+        from ferrule.dialects.notations.late_calls import read_late_calls  # only needed where text has brackets
+
+        yield from read_late_calls(stream, calls, JSON_CALL)
+
+    def _read_list(self, stream: InputStream, calls: Calls) -> Reading[None]:
+        """Read a list of calls, its bracket ahead."""
+        stream.take_framing(stream.at + 1)
+        if (yield from stream.skip_space()) == "{":
+            yield from JsonArray("[", element=Named(self.keys), before=self.before, repair=JSON_LIST).read(
+                stream, calls, "["
+            )
+        elif self.python is not None and stream.is_trying:
+            yield from self.python.read_list(stream, calls, PYTHON_CALL)
+        else:
+            raise NotACall(INVALID)
 
     def _read_more(self, stream: InputStream, calls: Calls) -> Reading[None]:
         while True:
@@ -75,7 +118,7 @@ class BareJson:
         if (yield from stream.skip_space()) != "{":
             raise NotACall(INVALID)
         start = stream.raw.tell() if stream.raw else 0
-        call = calls.begin(stream)
+        call = calls.begin(stream, self.repair)
 
         def check_key(key: str) -> None:
             if stream.is_trying and key not in (*self.keys.name, *self.keys.arguments, *self.keys.identifier, "type"):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from io import StringIO
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ferrule.dialects.reader.calls import CallBuilder
 from ferrule.dialects.reader.markers import Stops
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _LONGEST_WORD = 256
+ValueStyle: TypeAlias = Literal["json", "python scalars", "python"]
+"""How values are written that aren't strings: all as JSON, or scalars or all of them as Python's `str` does."""
 
 
 def finish_call(
@@ -58,13 +60,17 @@ def skip_blank(stream: InputStream) -> Reading[str]:
         return ""
 
 
-def write_raw_text(value: Any, closer: str) -> str:
-    """A value as written: a string unchanged, anything else as JSON, with `closer` escaped as JSON allows.
+def write_raw_text(value: Any, closer: str, style: ValueStyle = "json") -> str:
+    """A value as written: a string unchanged, anything else as JSON, with `closer` escaped as JSON allows, or as Python
+    writes it. Null is always JSON's: `None` may be a string.
 
     A string that contains the closer can't be expressed; reading back the written text detects that.
     """
     if isinstance(value, str):
         return value
+    is_scalar = not isinstance(value, dict | list)
+    if value is not None and (style == "python" or (style == "python scalars" and is_scalar)):
+        return str(value)
     text = json.dumps(value, ensure_ascii=False)
     return text.replace(closer, f"\\u{ord(closer[0]):04x}{closer[1:]}")
 

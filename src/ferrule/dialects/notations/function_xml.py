@@ -2,19 +2,22 @@
 
 Values are plain text, typed by the schema, and nothing in them can be escaped. Models forget tags: the outer ones are
 optional; `</parameter>` may be missing before a tag that values are unlikely to contain (the next parameter of this
-tool, on a line of its own, or both closers of the call), if the schema then accepts the arguments.
+tool, on a line of its own, or both closers of the call), if the schema then accepts the arguments. JSON in place of the
+parameters, or of the whole call, is repaired.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.notations.common import take_text_until, write_raw_text
+from ferrule.dialects.notations.common import ValueStyle, skip_blank, take_text_until, write_raw_text
+from ferrule.dialects.notations.json_object import JsonObject, read_arguments
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
 from ferrule.dialects.reader.markers import Stops
+from ferrule.dialects.reader.repair import JSON_ARGUMENTS, JSON_CALL
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _FUNCTION, _END_FUNCTION = "<function=", "</function>"
@@ -26,13 +29,19 @@ _UNEXPECTED = "unexpected_text"
 @dataclass(frozen=True, slots=True)
 class FunctionXml:
     """The notation. `inner` is the white space between tags, `frame` a line break around each value that is not part of
-    it, and `between` separates calls."""
+    it, and `between` separates calls; `values` is the style of those that aren't strings."""
 
     open: str = "<tool_call>"
     close: str = "</tool_call>"
     inner: str = "\n"
     frame: str = "\n"
     between: str = "\n"
+    values: ValueStyle = field(default="json", compare=False)
+
+    @property
+    def with_json_values(self) -> FunctionXml:
+        """See `StyledSyntax`."""
+        return replace(self, values="json")
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -56,14 +65,17 @@ class FunctionXml:
     def _write_call(self, call: ToolCall) -> str:
         pieces = [self.open, self.inner, _FUNCTION, call.name, ">", self.inner]
         for key, value in json.loads(validate_arguments(call)).items():
-            text = write_raw_text(value, _END_PARAMETER)
+            text = write_raw_text(value, _END_PARAMETER, self.values)
             pieces += (_PARAMETER, key, ">", self.frame, text, self.frame, _END_PARAMETER, self.inner)
         return "".join((*pieces, _END_FUNCTION, self.inner, self.close))
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call, with or without its outer tag."""
         if opener == self.open and not (yield from stream.take_one_of(_FUNCTION)):
-            raise NotACall(_UNEXPECTED)
+            if (yield from stream.peek()) != "{" or not calls.repair:
+                raise NotACall(_UNEXPECTED)
+            yield from JsonObject(self.open, self.close, repair=JSON_CALL).read(stream, calls, opener)
+            return
         call = calls.begin(stream)
         try:
             yield from _Function(self, stream, calls, call).read()
@@ -96,9 +108,13 @@ class _Function:
     def read(self) -> Reading[None]:
         """Read it to its end."""
         yield from self._read_name()
-        if not (yield from self._read_parameters()):
-            yield from self._take_outer_closer()
-        self.call.close_object()
+        character = yield from skip_blank(self.stream)
+        if character and character in "{[" and self.call.can_repair:
+            yield from self._read_json(character)
+        else:
+            if not (yield from self._read_parameters()):
+                yield from self._take_outer_closer()
+            self.call.close_object()
         if self.unclosed and not self._is_accepted():
             self.call.fail(_UNEXPECTED)
         else:
@@ -112,6 +128,17 @@ class _Function:
         else:
             self._note_missing_tag()
         self.call.set_name(name.strip())
+
+    def _read_json(self, character: str) -> Reading[None]:
+        """Read arguments in JSON, and the tags after them."""
+        if character == "{":
+            self.call.note_repair(JSON_ARGUMENTS)
+        yield from read_arguments(self.stream, self.call, character)
+        tag = yield from self.stream.take_one_of(_END_FUNCTION, self.notation.close)
+        if not tag:
+            raise NotACall(_UNEXPECTED)
+        if tag == _END_FUNCTION:
+            yield from self._take_outer_closer()
 
     def _read_parameters(self) -> Reading[bool]:
         """Read the parameters and the tag after them; whether that was the outer one."""

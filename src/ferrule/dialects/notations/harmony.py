@@ -1,22 +1,24 @@
 """Messages that name their channel and recipient, as gpt-oss writes them.
 
-`<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>`. One turn contains several such messages:
-`analysis` is reasoning, as is what the assistant addresses to itself; a message to a tool is a call on any channel, and
-the rest is text. A message of another role is a result that the model made up. Text outside messages is text, as is
-anything in a header besides its keywords.
+`<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>`, with the recipient after the channel or
+before it. One turn contains several such messages: `analysis` is reasoning, as is what the assistant addresses to
+itself; a message to a tool is a call on any channel, and the rest is text. A message of another role is a result that
+the model made up. Text outside messages is text, as is anything in a header besides its keywords.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ferrule.conversation import ToolCall
+from ferrule.dialects.notations.common import skip_blank
 from ferrule.dialects.notations.json_object import read_arguments
-from ferrule.dialects.reader.calls import Calls, validate_arguments
+from ferrule.dialects.notations.tag_arguments import TagArguments
+from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
 from ferrule.dialects.reader.json import INVALID
-from ferrule.dialects.reader.repair import repair_call, reread_arguments
+from ferrule.dialects.reader.repair import JSON_ARGUMENTS, repair_call, reread_arguments
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 from ferrule.events import ReasoningDelta, TextDelta
 
@@ -24,7 +26,7 @@ _LONGEST_HEADER = 300
 _ROLE = re.compile(r"^<\|start\|>\s*(?!to=)([^\s<]+)")
 _RECIPIENT = re.compile(r"\bto=(\S+)")
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
-_WORDS = ("assistant", "analysis", "commentary", "final", "to=assistant", "to=user", "to=all", "json")
+_WORDS = ("assistant", "analysis", "commentary", "final", "to=assistant", "to=user", "to=all", "json", "xml")
 
 
 def _match_prefixes(*words: str) -> str:
@@ -37,13 +39,13 @@ def _match_prefixes(*words: str) -> str:
 _OVER = r"(?![^\s<])"
 _ROLE_WORD, _CHANNEL_WORD = r"<\|start\|>\s*assistant", r"<\|channel\|>\s*(?:analysis|commentary|final)"
 _WHOLE = (
-    rf"(?:{_ROLE_WORD}|{_CHANNEL_WORD}|<\|constrain\|>\s*json|(?<![^\s>])to=(?:assistant|user|all)){_OVER}"
-    r"|(?<![^\s>])json(?=\s*<\|message\|>)|<\|(?:start|channel|constrain|message)\|>"
+    rf"(?:{_ROLE_WORD}|{_CHANNEL_WORD}|<\|constrain\|>\s*(?:json|xml)|(?<![^\s>])to=(?:assistant|user|all)){_OVER}"
+    r"|(?<![^\s>])(?:json|xml)(?=\s*<\|message\|>)|<\|(?:start|channel|constrain|message)\|>"
 )
 _CUT = (
     rf"<\|start\|>\s*(?:{_match_prefixes('assistant')})\Z"
     rf"|<\|channel\|>\s*(?:{_match_prefixes('analysis', 'commentary', 'final')})\Z"
-    rf"|<\|constrain\|>\s*(?:{_match_prefixes('json')})\Z"
+    rf"|<\|constrain\|>\s*(?:{_match_prefixes('json', 'xml')})\Z"
     rf"|(?:{_ROLE_WORD}|{_CHANNEL_WORD})\s+(?:{_match_prefixes('to=assistant', 'to=user', 'to=all')})\Z"
 )
 # White space is scanned only from its beginning: starting at each of its characters would take quadratic time.
@@ -54,8 +56,11 @@ _CUT_FRAMING = re.compile(rf"{_SPACE_BEFORE}(?:{_CUT}|{_WHOLE})\s*+")
 
 @dataclass(frozen=True, slots=True)
 class Harmony:
-    """The notation of gpt-oss."""
+    """The notation of gpt-oss. `header` is what calls are written under, `{name}` in it their tool; `tags` is how their
+    arguments are written if not in JSON, and in that case a call without any ends as other messages do."""
 
+    header: str = field(default="<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>", compare=False)
+    tags: TagArguments | None = None
     start: str = "<|start|>"
     channel: str = "<|channel|>"
     constrain: str = "<|constrain|>"
@@ -88,8 +93,8 @@ class Harmony:
         return f"{self.start}assistant".join(self._write_call(call) for call in calls)
 
     def _write_call(self, call: ToolCall) -> str:
-        head = f"{self.channel}commentary to=functions.{call.name} {self.constrain}json{self.message}"
-        return f"{head}{validate_arguments(call)}{self.call}"
+        arguments = self.tags.write(call) if self.tags else validate_arguments(call)
+        return f"{self.header.replace('{name}', call.name)}{arguments}{self.call if arguments else self.ends[0]}"
 
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a message whose header begins with its recipient, the prompt having ended with the role."""
@@ -181,11 +186,11 @@ class Harmony:
         start = stream.raw.tell() if stream.raw else 0
         stops = stream.make_stops(*self.openers, *self.closers)
         try:
-            yield from stream.skip_space()
+            character = yield from (skip_blank(stream) if self.tags else stream.skip_space())
             if (yield from stream.take_marker(self.call)):
                 call.finish()
                 return
-            yield from read_arguments(stream, call, (yield from stream.skip_space()))
+            yield from self._read_arguments(stream, calls, call, character)
             rest: list[str] = []
             marker = yield from stream.scan(stops, lambda end: rest.append(stream.take_framing(end)))
             if "".join(rest).strip() and (marker or not self.call.startswith("".join(rest).strip())):
@@ -195,6 +200,14 @@ class Harmony:
             call.finish()
         except NotACall as fault:
             yield from repair_call(stream, calls, fault, start, stops, self.call, reread_arguments)
+
+    def _read_arguments(self, stream: InputStream, calls: Calls, call: CallBuilder, character: str) -> Reading[None]:
+        if self.tags is not None and not (calls.repair and character == "{"):
+            yield from self.tags.read(stream, call, *self.openers, *self.closers)
+            return
+        if self.tags is not None:
+            call.note_repair(JSON_ARGUMENTS)
+        yield from read_arguments(stream, call, character)
 
 
 def _find_last(pattern: re.Pattern[str], header: str) -> str:

@@ -1,7 +1,7 @@
 """Calls under a heading with the name, as Functionary 3.2 writes them: `>>>f` and a line break, then the arguments.
 
-A message begins as if the marker had preceded it, and text is under the heading `all`. Neither is marked in a way that
-text could not be: anything but a name on the first line with an object under it is text.
+A message begins as if the marker had preceded it, and text has its own heading (`all`, in GLM 4 an empty one). Neither
+is marked in a way that text could not be: anything but a name on the first line with an object under it is text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class HeadingJson:
-    """The notation. `text` is the heading of text; `before` are markers that can't be inside a call."""
+    """The notation. `text` is the heading of text, possibly empty; `before` are markers that can't be inside a call."""
 
     open: str
     text: str
@@ -84,7 +84,7 @@ class HeadingJson:
         name: list[str] = []
         while _NAME.fullmatch((yield from stream.peek())) and len(name) < _LONGEST_NAME:
             name.append(stream.take_framing(stream.at + 1))
-        if not name:
+        if not name and self.text:
             raise NotACall("no_name")
         yield from stream.expect("\n", INVALID)
         return "".join(name)

@@ -1,19 +1,19 @@
 """Calls as tags with attributes: `<invoke name="f"><parameter name="k">v</parameter></invoke>`.
 
 A value is text up to its closer, typed by the schema, or by an attribute if the notation has one (`typed`). A JSON
-object in place of the parameters is read, too, if a model writes one.
+object in place of the parameters is read, too, if a model writes one, and one in place of a call is repaired.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.notations.json_object import JsonObject
+from ferrule.dialects.notations.json_object import JsonObject, read_arguments
 from ferrule.dialects.notations.sections import (
     UNEXPECTED,
     SectionTags,
@@ -24,8 +24,8 @@ from ferrule.dialects.notations.sections import (
 )
 from ferrule.dialects.notations.tag_values import TagValues
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
-from ferrule.dialects.reader.json import INVALID, read_json_value
-from ferrule.dialects.reader.repair import repair_call, reread_arguments
+from ferrule.dialects.reader.json import INVALID
+from ferrule.dialects.reader.repair import JSON_CALL, repair_call, reread_arguments
 from ferrule.dialects.reader.stream import InputStream, NotACall, Reading
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
@@ -37,13 +37,14 @@ _KINDS = ((str, "string"), (bool, "boolean"), (int | float, "number"), (dict, "o
 class TagLayout:
     """White space as the models' templates write it: in a section, between calls, before and after each parameter.
 
-    `lead` and `tail` surround each call.
+    `no_parameters` is added to `before` in a call without parameters; `lead` and `tail` surround each call.
     """
 
     section: str = "\n"
     calls: str = "\n"
     before: str = "\n"
     after: str = "\n"
+    no_parameters: str = ""
     lead: str = ""
     tail: str = ""
     indent: str = ""
@@ -61,7 +62,8 @@ class Invokes:
     the attribute for a tool's group, which `groups` contains as `map_groups` returns it. `begins` are texts that begin
     a call without a section, `tokens` the tags inside that a tokenizer may have tokens for. `are_rare`: values never
     contain these tags, so one whose closer is missing ends where the next begins. `escapes_names`: names are written
-    with entities. `in_json`: the arguments are one JSON object; `or_json`: the whole call may be one, too.
+    with entities. `in_json`: the arguments are one JSON object; `or_json`: the whole call may be one, too, which is a
+    repair in other notations. `also` is the same notation with other tags, which is also read.
     """
 
     tags: SectionTags
@@ -81,26 +83,49 @@ class Invokes:
     owner: str = ""
     groups: Mapping[str, str] = field(default_factory=dict)
     is_numbered: bool = False
+    also: Invokes | None = None
+
+    @property
+    def with_json_values(self) -> Invokes:
+        """See `StyledSyntax`."""
+        return replace(self, values=replace(self.values, style="json"))
 
     @property
     def openers(self) -> tuple[str, ...]:
         """The section's opener, and what begins a call without one."""
-        return (*filter(None, (self.tags.open,)), *self.begins)
+        return (*self._own_openers, *(self.also.openers if self.also else ()))
 
     @property
     def closers(self) -> tuple[str, ...]:
         """What ends a section, or a call outside one."""
+        return (*self._own_closers, *(self.also.closers if self.also else ()))
+
+    @property
+    def _own_openers(self) -> tuple[str, ...]:
+        return (*filter(None, (self.tags.open,)), *self.begins)
+
+    @property
+    def _own_closers(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.tags.close, self.tags.call_close if self.begins else "")))
 
     @property
     def markers(self) -> tuple[str, ...]:
         """The openers and closers, and the tags inside that a tokenizer may have tokens for."""
-        return tuple(dict.fromkeys((*self.openers, *self.closers, *self.tokens)))
+        return tuple(dict.fromkeys((*self._own_openers, *self._own_closers, *self.tokens)))
+
+    @property
+    def other_markers(self) -> tuple[str, ...]:
+        """Those of the notation that is also read."""
+        return self.also.markers if self.also else ()
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a section, or a call outside one, its opener taken."""
-        if self.or_json and (yield from stream.skip_space()) == "{":
-            yield from JsonObject(self.tags.open, self.tags.close, "").read(stream, calls, opener)
+        if self.also is not None and opener in self.also.openers:
+            yield from self.also.read(stream, calls, opener)
+            return
+        if opener == self.tags.open and (self.or_json or calls.repair) and (yield from stream.skip_space()) == "{":
+            in_json = JsonObject(self.tags.open, self.tags.close, "", repair="" if self.or_json else JSON_CALL)
+            yield from in_json.read(stream, calls, opener)
             return
         yield from read_section(stream, calls, opener, self.tags, self._read_call)
 
@@ -110,8 +135,9 @@ class Invokes:
         if is_empty:
             call.finish()
             return ""
-        if (yield from stream.skip_space()) == "{":
-            yield from self._read_json_body(stream, calls, call)
+        character = yield from stream.skip_space()
+        if character and character in "{[":
+            yield from self._read_json_body(stream, calls, call, character)
             return ""
         return (yield from self._read_parameters(stream, calls, call))
 
@@ -124,12 +150,12 @@ class Invokes:
         # Muse writes a name twice: `weather.weather`.
         return half if half and name == f"{half}.{half}" and calls.get_parameters(name) is None else name
 
-    def _read_json_body(self, stream: InputStream, calls: Calls, call: CallBuilder) -> Reading[None]:
+    def _read_json_body(self, stream: InputStream, calls: Calls, call: CallBuilder, character: str) -> Reading[None]:
         """The arguments as one JSON object."""
         start = stream.raw.tell() if stream.raw is not None else 0
         close = self.tags.call_close
         try:
-            yield from read_json_value(stream, call.put, call.hold, call.note_first_key)
+            yield from read_arguments(stream, call, character)
             if (yield from stream.skip_space()) != close[0]:
                 raise NotACall(INVALID)
             yield from take_next_tag(stream, make_structural_stops(stream, close))
@@ -207,7 +233,8 @@ class Invokes:
         else:
             layout = self.layout
             pieces = [f"{layout.indent}{self._write_argument(key, value)}" for key, value in json.loads(text).items()]
-            body = layout.before + (layout.before or layout.after).join(pieces) + (layout.after if pieces else "")
+            body = (layout.before or layout.after).join(pieces) + (layout.after if pieces else layout.no_parameters)
+            body = layout.before + body
         return f"{self.tags.call_open} {self._write_names(call.name, number)}{self.end}{body}{self.tags.call_close}"
 
     def _write_names(self, name: str, number: int) -> str:

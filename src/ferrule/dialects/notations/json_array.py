@@ -72,12 +72,17 @@ class Keyed:
         stream.take_framing(stream.at + 1)
         if (yield from stream.skip_space()) != '"':
             raise NotACall("no_name" if (yield from stream.peek()) == "}" else INVALID)
-        call.set_name((yield from read_json_word(stream)))
+        name = yield from read_json_word(stream)
         if (yield from stream.skip_space()) != ":":
             raise NotACall(INVALID)
         stream.take_framing(stream.at + 1)
+        character = yield from stream.skip_space()
+        if name == "name" and character == '"':
+            # The other kind of element.
+            raise NotACall(INVALID)
+        call.set_name(name)
         settle()
-        yield from read_arguments(stream, call, (yield from stream.skip_space()))
+        yield from read_arguments(stream, call, character)
         if (yield from stream.skip_space()) != "}":
             raise NotACall(INVALID)
         stream.take_framing(stream.at + 1)
@@ -109,7 +114,8 @@ class JsonArray:
 
     `also` are other accepted openers, each with its closer, and `fence` is one that may begin anything else as well. An
     opener may end with the array's own bracket. `before` are markers that can't be inside a call. `in_lines`: instead
-    of an array, there is an object per line up to the closer.
+    of an array, there is an object per line up to the closer. `repair` is noted for each call, where a model writes
+    this in place of its own notation.
     """
 
     open: str
@@ -120,6 +126,7 @@ class JsonArray:
     fence: str = ""
     before: tuple[str, ...] = ()
     in_lines: bool = False
+    repair: str = ""
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -225,7 +232,7 @@ class JsonArray:
         start = stream.raw.tell() if stream.is_trying and stream.raw else 0
         if not stream.is_trying:
             stream.raw = StringIO()
-        call = calls.begin(stream)
+        call = calls.begin(stream, self.repair)
 
         def settle() -> None:
             if stream.is_trying:

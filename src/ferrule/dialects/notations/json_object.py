@@ -13,8 +13,11 @@ from typing import Any, ClassVar
 from ferrule.conversation import ToolCall
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
 from ferrule.dialects.reader.json import INVALID, read_json_value, read_json_word
-from ferrule.dialects.reader.repair import RepairedCall, Reread, repair_call, repair_json
+from ferrule.dialects.reader.repair import EMPTY_ARGUMENTS, RepairedCall, Reread, repair_call, repair_json
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
+
+_NOTHING = frozenset({"", "[]", "null"})
+_BESIDE_NAME = frozenset({"type", "id", "index", "tool_call_id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,8 @@ class Keys:
 class JsonObject:
     """The notation. `inner` and `tail` are the white space before and after the object (`tail` defaults to `inner`);
     `before` are markers that can't be inside a call: they end one whose closer is missing. `tag` is a second marker
-    after the opener, and `between` separates calls. If `close` is empty, a call ends with its object."""
+    after the opener, and `between` separates calls. If `close` is empty, a call ends with its object. `repair` is noted
+    for each call, where a model writes this in place of its own notation."""
 
     open: str
     close: str
@@ -40,6 +44,7 @@ class JsonObject:
     tag: str = ""
     tail: str | None = None
     between: str = "\n"
+    repair: str = ""
     escapes_values: ClassVar[bool] = True
 
     @property
@@ -65,7 +70,7 @@ class JsonObject:
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call, its opener taken."""
-        call = calls.begin(stream)
+        call = calls.begin(stream, self.repair)
         start = len(opener)
         if self.tag:
             yield from stream.skip_space()
@@ -124,6 +129,18 @@ def read_call_object(
     stream.take_framing(stream.at + 1)
     if not call.started:
         raise NotACall("no_name")
+    _check_left_out(call, keys, seen)
+
+
+def _check_left_out(call: CallBuilder, keys: Keys, seen: set[str]) -> None:
+    """Raise `NotACall` if an argument stands beside the name, where it would be left out of the call."""
+    beside = seen - {"name", "arguments", *keys.identifier, *_BESIDE_NAME}
+    if call.parameters is not None:
+        beside &= set(call.parameters.names)
+    elif "arguments" in seen:
+        return
+    if beside:
+        raise NotACall("arguments_outside")
 
 
 def _read_member(stream: InputStream, call: CallBuilder, keys: Keys, key: str, seen: set[str]) -> Reading[None]:
@@ -145,14 +162,16 @@ def _read_member(stream: InputStream, call: CallBuilder, keys: Keys, key: str, s
 
 
 def read_arguments(stream: InputStream, call: CallBuilder, character: str) -> Reading[None]:
-    """Read the arguments, whose first character is ahead: an object, null for none, or an object in a string."""
+    """Read the arguments, whose first character is ahead: an object, null for none, or an object in a string. An empty
+    string or list for none is repaired."""
     if character == "{":
         yield from read_json_value(stream, call.put, call.hold, call.note_first_key)
     elif character == '"':
         text = yield from read_json_word(stream)
-        if not isinstance(_decode(text), dict):
-            raise NotACall("arguments_not_an_object")
-        call.put(text, stream.at)
+        if isinstance(_decode(text), dict):
+            call.put(text, stream.at)
+        else:
+            note_empty_arguments(call, text)
     else:
         pieces: list[str] = []
 
@@ -161,8 +180,18 @@ def read_arguments(stream: InputStream, call: CallBuilder, character: str) -> Re
             stream.take_framing(end)
 
         yield from read_json_value(stream, keep)
-        if "".join(pieces) != "null":
-            raise NotACall("arguments_not_an_object")
+        written = "".join(pieces)
+        if written != "null":
+            note_empty_arguments(call, written)
+
+
+def note_empty_arguments(call: CallBuilder, written: str) -> None:
+    """Note that nothing, or an empty list, was written for no arguments. Raises `NotACall` for anything else, and if
+    the tool's schema requires arguments."""
+    is_accepted = call.parameters is None or call.parameters.accepts({})
+    if "".join(written.split()) not in _NOTHING or not call.can_repair or not is_accepted:
+        raise NotACall("arguments_not_an_object")
+    call.note_repair(EMPTY_ARGUMENTS)
 
 
 def reread_call(keys: Keys) -> Reread:

@@ -7,6 +7,7 @@ reported; the schema decides whether the call is valid without it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -16,19 +17,23 @@ from ferrule.dialects.notations.common import take_text_until, write_raw_text
 from ferrule.dialects.notations.json_object import JsonObject
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
 from ferrule.dialects.reader.parameters import ParameterType, read_parameter_type
+from ferrule.dialects.reader.repair import JSON_CALL
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _UNEXPECTED = "unexpected_text"
 _NO_VALUE = "key_without_value"
 _SPELLED_BREAK = r"\n"
+# A call in another notation.
+_NO_NAME = re.compile(r"[{}()\[\]\"']")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
     """The notation. `key`, `value` and `type` are pairs of tags, `after_name` a marker, `wrapper` surrounds the calls
     of a message; `inner` is the white space after the name and each pair, `between` separates calls, and
-    `between_pairs` separates pairs if it differs from `inner`. `in_json`: a call may contain a JSON object instead.
-    `also` is the same notation with other tags, which is also read."""
+    `between_pairs` separates pairs if it differs from `inner`. A key without a closer ends at its value's opener.
+    `in_json`: a call may contain a JSON object instead, which is a repair in other notations. `also` is the same
+    notation with other tags, which is also read."""
 
     open: str = "<tool_call>"
     close: str = "</tool_call>"
@@ -57,7 +62,8 @@ class KeyValue:
     def markers(self) -> tuple[str, ...]:
         """All of them."""
         sep = (self.after_name,) if self.after_name else ()
-        own = (*(self.wrapper or ()), self.open, self.close, *sep, *self.key, *self.value, *(self.type or ()))
+        key = tuple(filter(None, self.key))
+        own = (*(self.wrapper or ()), self.open, self.close, *sep, *key, *self.value, *(self.type or ()))
         return (*own, *(self.also.markers if self.also else ()))
 
     def write(self, calls: Sequence[ToolCall]) -> str:
@@ -66,22 +72,13 @@ class KeyValue:
         return self.inner.join((self.wrapper[0], written, self.wrapper[1])) if self.wrapper else written
 
     def _write_call(self, call: ToolCall) -> str:
+        end_of_key = f"{self.key[1]}{self.inner}" if self.key[1] else ""
         pairs = [
-            "".join(
-                (
-                    self.key[0],
-                    key,
-                    self.key[1],
-                    self.inner,
-                    self.value[0],
-                    write_raw_text(value, self.value[1]),
-                    self.value[1],
-                )
-            )
+            f"{self.key[0]}{key}{end_of_key}{self.value[0]}{write_raw_text(value, self.value[1])}{self.value[1]}"
             for key, value in json.loads(validate_arguments(call)).items()
         ]
         between = self.inner if self.between_pairs is None else self.between_pairs
-        last = self.inner if pairs else ""
+        last = self.inner if pairs or self.between_pairs is not None else ""
         return "".join((self.open, call.name, self.after_name, self.inner, between.join(pairs), last, self.close))
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
@@ -109,9 +106,10 @@ class KeyValue:
 
     def _read_call(self, stream: InputStream, calls: Calls) -> Reading[None]:
         """Read a call, its opener taken."""
-        if self.in_json is not None and (yield from stream.skip_space()) == "{":
+        in_json = self.in_json or (JsonObject(self.open, self.close, repair=JSON_CALL) if calls.repair else None)
+        if in_json is not None and (yield from stream.skip_space()) == "{":
             taken = stream.raw.getvalue() if stream.raw is not None else ""
-            yield from self.in_json.read(stream, calls, taken)
+            yield from in_json.read(stream, calls, taken)
             return
         call = calls.begin(stream)
         tag = yield from self._read_name(stream, call)
@@ -134,6 +132,8 @@ class KeyValue:
         sep = (self.after_name,) if self.after_name else ()
         stops = stream.make_stops(self.key[0], self.close, *sep, structural=("\n",))
         name, tag = yield from take_text_until(stream, stops)
+        if _NO_NAME.search(name):
+            raise NotACall(_UNEXPECTED)
         call.set_name(name.strip().removesuffix(_SPELLED_BREAK))
         stream.take_framing(stream.marker_end)
         if tag == "\n":
@@ -141,10 +141,12 @@ class KeyValue:
         return (yield from self._take_tag(stream, self.key[0], self.close)) if tag in sep else tag
 
     def _read_key(self, stream: InputStream) -> Reading[str]:
-        key, tag = yield from take_text_until(stream, stream.make_stops(self.key[1], self.value[0], self.close))
-        if tag != self.key[1]:
+        close = self.key[1] or self.value[0]
+        key, tag = yield from take_text_until(stream, stream.make_stops(close, self.value[0], self.close))
+        if tag != close:
             raise NotACall(_UNEXPECTED)
-        stream.take_framing(stream.marker_end)
+        if self.key[1]:
+            stream.take_framing(stream.marker_end)
         return key.strip()
 
     def _read_value(self, stream: InputStream, call: CallBuilder, key: str) -> Reading[tuple[str, bool]]:

@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from io import StringIO
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.notations.json_object import Keys, read_arguments, read_call_object, write_call_object
+from ferrule.dialects.notations.common import skip_blank
+from ferrule.dialects.notations.json_object import (
+    Keys,
+    note_empty_arguments,
+    read_arguments,
+    read_call_object,
+    write_call_object,
+)
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
 from ferrule.dialects.reader.json import INVALID
 from ferrule.dialects.reader.repair import repair_call, reread_arguments
@@ -78,11 +85,20 @@ class Mistral:
             has_arguments = yield from self._read_head(stream, call)
             start = stream.raw.tell() if stream.raw else 0
             if has_arguments:
-                yield from read_arguments(stream, call, (yield from stream.skip_space()))
+                yield from self._read_arguments(stream, call)
             call.finish()
         except NotACall as fault:
             stops = stream.make_stops(*self.openers, *self.before)
             yield from repair_call(stream, calls, fault, start, stops, "", reread_arguments)
+
+    def _read_arguments(self, stream: InputStream, call: CallBuilder) -> Reading[None]:
+        character = yield from skip_blank(stream)
+        if not character and stream.ended and not stream.stopped and not stream.control:
+            raise EndOfText
+        if not character or (yield from stream.is_turn_end_ahead()) or (yield from stream.is_ahead(self.open)):
+            note_empty_arguments(call, "")
+        else:
+            yield from read_arguments(stream, call, character)
 
     def _read_list(self, stream: InputStream, calls: Calls) -> Reading[None]:
         if (yield from stream.skip_space()) == "]":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from io import StringIO
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.notations.json_object import read_arguments
+from ferrule.dialects.notations.json_object import note_empty_arguments, read_arguments
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
 from ferrule.dialects.reader.json import INVALID
 from ferrule.dialects.reader.repair import RepairedCall, repair_call, reread_arguments
@@ -25,7 +25,9 @@ _PLAIN_NAME = re.compile(r"[\w.\-]+")
 
 @dataclass(frozen=True, slots=True)
 class NamedJson:
-    """The notation. `kind` is a word and a marker before the name, `fence` surrounds the arguments.
+    """The notation. `kind` is a word and a marker before the name, `fence` surrounds the arguments. `heading` are
+    markers and words that come before these, which a model may leave out; `tokens` are those of them, and of the fence,
+    that a tokenizer may have tokens for.
 
     `before` are markers that can't be inside a call, `between` separates calls when they are written, and with
     `has_ids` the name is part of an id: `functions.f:0`. `id_first`: the id precedes the name, and `kind` has only a
@@ -37,7 +39,9 @@ class NamedJson:
     close: str
     section: tuple[str, str] | None = None
     kind: tuple[str, str] = ("", "")
+    heading: tuple[str, ...] = ()
     fence: tuple[str, str] = ("", "")
+    tokens: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
     between: str = ""
     has_ids: bool = False
@@ -56,7 +60,7 @@ class NamedJson:
     @property
     def markers(self) -> tuple[str, ...]:
         """All that may be tokens."""
-        return (*self.openers, *self.closers, *self._inside)
+        return (*self.openers, *self.closers, *self._inside, *self.tokens)
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, in their section if there is one."""
@@ -66,7 +70,7 @@ class NamedJson:
     def _write_call(self, call: ToolCall, number: int) -> str:
         name = write_native_id(call, number) if self.has_ids else call.name
         kind = call.id if self.id_first else self.kind[0]
-        head = f"{self.open}{kind}{self.kind[1]}{name}{self.separator}"
+        head = f"{self.open}{kind}{self.kind[1]}{name}{self.separator}{''.join(self.heading)}"
         return f"{head}{self.fence[0]}{validate_arguments(call)}{self.fence[1]}{self.close}"
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
@@ -87,8 +91,11 @@ class NamedJson:
                 is_empty = False
                 continue
             if is_empty and not is_blank:
-                calls.begin(stream).fail("unexpected_text")
                 is_empty = False
+                call = calls.begin(stream)
+                if marker in self.closers:
+                    stream.take_framing(stream.marker_end)
+                call.fail("unexpected_text")
             stream.take_framing(stream.marker_end)
             if marker == self.section[1]:
                 stream.raw = None
@@ -133,6 +140,7 @@ class NamedJson:
         start = len(opener)
         try:
             kind, identifier = yield from self._read_name(stream)
+            yield from self._skip_heading(stream)
             start = stream.raw.tell() if stream.raw else 0
             if self.id_first and kind:
                 call.native_id = kind
@@ -167,6 +175,12 @@ class NamedJson:
             found.append("".join(pieces).strip())
         return found[0], found[1]
 
+    def _skip_heading(self, stream: InputStream) -> Reading[None]:
+        for piece in self.heading:
+            yield from stream.skip_space()
+            if not (piece in self.tokens and (yield from stream.take_marker(piece))):
+                yield from stream.take_optional(piece)
+
     def _identify(self, call: CallBuilder, identifier: str) -> None:
         """Take the name from an id. An id that is only a number leaves it open until the arguments are known."""
         call.native_id = identifier
@@ -180,6 +194,10 @@ class NamedJson:
 
     def _read_arguments(self, stream: InputStream, call: CallBuilder) -> Reading[None]:
         character = yield from stream.skip_space()
+        end = self.fence[1] if self.fence[1] in self.tokens else self.close
+        if stream.control == end if not character else (yield from stream.is_ahead(end)):
+            note_empty_arguments(call, "")
+            return
         fence = self.fence[0].strip()
         if fence and character == fence[0]:
             yield from stream.expect(fence, INVALID)
@@ -202,9 +220,8 @@ class NamedJson:
         call.finish()
 
     def _reread_body(self, body: str) -> RepairedCall | None:
-        fence = self.fence[0].strip()
-        if fence:
-            body = body.strip().removeprefix(fence).removesuffix(self.fence[1].strip())
+        if any(self.fence):
+            body = body.strip().removeprefix(self.fence[0].strip()).removesuffix(self.fence[1].strip())
         return reread_arguments(body)
 
 

@@ -91,8 +91,9 @@ def _write_function(spec: ToolSpec) -> str:
     properties = properties if isinstance(properties, Mapping) else {}
     parameters = "".join(_write_parameter(key, schema, spec) for key, schema in properties.items())
     inside = f"<parameters>\n{parameters}            </parameters>" if parameters else "<parameters />"
-    # The description of a tool without a group is written on the group.
-    opening = _write_attributes(name=spec.name, description=spec.description if spec.group else "")
+    # A description that is also the group's, or that of a tool without a group, is written on the group.
+    is_own = spec.group is not None and spec.description != spec.group.description
+    opening = _write_attributes(name=spec.name, description=spec.description if is_own else "")
     return f"         <tool-function {opening}>\n            {inside}\n         </tool-function>\n"
 
 

@@ -62,7 +62,7 @@ class Positional:
                 yield from read_json_value(stream, call.put_fragment, call.hold)
             else:
                 yield from _read_bound(stream, call, names)
-        call.close_object()
+            call.close_object()
         yield from finish_call(stream, call, self.close, self.open)
 
 

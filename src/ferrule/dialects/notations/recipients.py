@@ -1,7 +1,7 @@
 """Turns that name their recipient, ` to=NAME<|message|>`: the model itself, the user, or a tool. Muse.
 
-A turn for a tool contains calls, and anything else in it is malformed; in the others the same text is reasoning, or an
-answer, and is never run.
+A turn for a tool contains calls, and anything but their arguments in JSON is malformed; in the others the same text is
+reasoning, or an answer or a commentary for the user, and is never run.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.notations.common import read_word
+from ferrule.dialects.notations.common import finish_call, read_word, skip_blank
 from ferrule.dialects.notations.invoke import Invokes
+from ferrule.dialects.notations.json_object import note_empty_arguments, read_arguments
 from ferrule.dialects.reader.calls import Calls
+from ferrule.dialects.reader.json import INVALID
+from ferrule.dialects.reader.repair import JSON_ARGUMENTS, repair_call, reread_arguments
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _NAME = re.compile(r"[\w.:/-]++")
@@ -29,7 +32,7 @@ class Recipients:
     message: str = "<|message|>"
     ends: tuple[str, ...] = ("<|eom|>", "<|eot|>")
     thought: str = "self"
-    answer: str = "user"
+    answers: tuple[str, ...] = ("user", "commentary")
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -66,9 +69,14 @@ class Recipients:
             raise NotACall("no_name")
         stream.keep_trial()
         section = self.calls.tags.open
-        if name not in (self.thought, self.answer):
+        if name not in (self.thought, *self.answers):
             if (yield from stream.take_marker(section)):
                 yield from self.calls.read(stream, calls, section)
+                return
+            character = yield from skip_blank(stream)
+            is_empty = yield from stream.is_turn_end_ahead()
+            if calls.repair and (is_empty or (character and character in "{[")):
+                yield from self._read_json(stream, calls, name, "" if is_empty else character)
                 return
             is_cut_off = stream.ended and section.startswith(stream.text[stream.at : stream.limit])
             raise EndOfText if is_cut_off else NotACall("unexpected_text")
@@ -77,10 +85,25 @@ class Recipients:
         sink = stream.take_reasoning if name == self.thought else stream.take_text
         yield from stream.take_until(stops, sink)
 
+    def _read_json(self, stream: InputStream, calls: Calls, name: str, character: str) -> Reading[None]:
+        """Read the arguments of a call that are written in JSON or left out, up to the end of the turn."""
+        call = calls.begin(stream, JSON_ARGUMENTS if character == "{" else "")
+        call.set_name(name)
+        start = stream.raw.tell() if stream.raw else 0
+        try:
+            if character:
+                yield from read_arguments(stream, call, character)
+            else:
+                note_empty_arguments(call, "")
+            yield from finish_call(stream, call, self.ends[0], *self.ends[1:], *self.openers, kind=INVALID)
+        except NotACall as fault:
+            stops = stream.make_stops(*self.ends, *self.openers)
+            yield from repair_call(stream, calls, fault, start, stops, self.ends[0], reread_arguments)
+
     @property
     def punctuation(self) -> tuple[str, ...]:
         """The headers of turns that are not for a tool."""
-        return tuple(f"{self.to}{name}" for name in (self.thought, self.answer))
+        return tuple(f"{self.to}{name}" for name in (self.thought, *self.answers))
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, each in its own turn."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from io import StringIO
 from typing import Any
 
-from ferrule.dialects.notations.common import write_raw_text
+from ferrule.dialects.notations.common import ValueStyle, write_raw_text
 from ferrule.dialects.notations.sections import make_structural_stops, read_plain_text, take_next_tag
 from ferrule.dialects.reader.calls import CallBuilder, escape_json
 from ferrule.dialects.reader.json import Put
@@ -20,7 +20,8 @@ _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 
 @dataclass(frozen=True, slots=True)
 class TagValues:
-    """How values are written: with XML entities, or in CDATA sections if they contain what looks like a tag.
+    """How values are written: with XML entities, or in CDATA sections if they contain a line break or what looks like a
+    tag; `style` is that of values that aren't strings.
 
     `untyped`: the types of a value of unknown type; empty if its text decides.
     """
@@ -28,6 +29,7 @@ class TagValues:
     has_entities: bool = False
     has_cdata: bool = False
     untyped: frozenset[str] = frozenset()
+    style: ValueStyle = field(default="json", compare=False)
 
     @property
     def inside(self) -> tuple[str, ...]:
@@ -36,8 +38,8 @@ class TagValues:
 
     def write_value(self, value: Any, closer: str) -> str:
         """A value as written."""
-        text = write_raw_text(value, closer)
-        if self.has_cdata and isinstance(value, str) and ("<" in value or "&" in value):
+        text = write_raw_text(value, closer, self.style)
+        if self.has_cdata and isinstance(value, str) and any(mark in value for mark in "<&\n"):
             return f"{_CDATA}{text}{_CDATA_END}"
         return escape(text, quote=False) if self.has_entities else text
 

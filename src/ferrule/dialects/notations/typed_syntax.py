@@ -1,7 +1,7 @@
 """Calls in their own small syntax: `<|tool_call>call:f{k:<|"|>v<|"|>,n:2,list:[…]}<tool_call|>`.
 
 Strings are between quotes that are tokens, without escapes: a value that contains the quote can't be written.
-Everything else is bare, and typed by the schema.
+Everything else is bare, and typed by the schema. Strings and keys in the quotes of JSON or Python are repaired.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
 from ferrule.conversation import ToolCall
 from ferrule.dialects.notations.common import finish_call, read_word
 from ferrule.dialects.reader.calls import CallBuilder, Calls, escape_json, validate_arguments
-from ferrule.dialects.reader.json import MOST_LEVELS
+from ferrule.dialects.reader.json import MOST_LEVELS, read_json_string, read_json_word
 from ferrule.dialects.reader.parameters import ParameterType
+from ferrule.dialects.reader.repair import JSON_STRING, SINGLE_QUOTES
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 from ferrule.toolspec import ToolSpec
 
@@ -36,11 +37,12 @@ class _Level:
 
 @dataclass(frozen=True, slots=True)
 class TypedSyntax:
-    """The notation. `quote` is at both ends of a string."""
+    """The notation. `quote` is at both ends of a string. `sorts_keys`: arguments are written in alphabetical order."""
 
     open: str
     close: str
     quote: str
+    sorts_keys: bool = field(default=False, compare=False)
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -59,10 +61,11 @@ class TypedSyntax:
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, each between its markers."""
-        return "".join(
-            f"{self.open}call:{call.name}{self.write_value(json.loads(validate_arguments(call)))}{self.close}"
-            for call in calls
-        )
+        return "".join(f"{self.open}call:{call.name}{self._write_arguments(call)}{self.close}" for call in calls)
+
+    def _write_arguments(self, call: ToolCall) -> str:
+        arguments = json.loads(validate_arguments(call))
+        return self.write_value(_sort_keys(arguments) if self.sorts_keys else arguments)
 
     def write_value(self, value: Any) -> str:
         """A value in this syntax."""
@@ -115,8 +118,15 @@ class _Arguments:
             call.put(f'{lead}"', stream.at)
             yield from self._read_string(lambda end: call.put(escape_json(stream.text[stream.at : end]), end))
             call.put('"', stream.at)
+        elif character == '"':
+            self._note(JSON_STRING)
+            yield from read_json_string(stream, call.put, lead)
         else:
             text = yield from self._read_bare(_BARE_VALUE)
+            if text[0] == "'":
+                text = json.dumps(self._unquote(text), ensure_ascii=False)
+                call.put(lead + text, stream.at)
+                return
             call.put(lead, stream.at)
             call.put_plain_value(self._parameter, text, stream.at)
 
@@ -152,8 +162,12 @@ class _Arguments:
             kept = StringIO()
             yield from self._read_string(lambda end: kept.write(stream.take_framing(end)))
             key = kept.getvalue()
+        elif (yield from stream.peek()) == '"':
+            self._note(JSON_STRING)
+            key = yield from read_json_word(stream)
         else:
             key = yield from self._read_bare(_BARE)
+            key = self._unquote(key) if key[0] == "'" else key
         if (yield from stream.skip_space()) != ":":
             raise NotACall(INVALID)
         stream.take_framing(stream.at + 1)
@@ -171,6 +185,19 @@ class _Arguments:
         """Read text up to the closing quote, which is framing."""
         if not (yield from self._stream.take_until(self._quotes, sink)):
             raise EndOfText
+
+    def _unquote(self, text: str) -> str:
+        """A text without the single quotes around it. Raises `NotACall` for any other quote in it."""
+        self._note(SINGLE_QUOTES)
+        inside = text[1:-1]
+        if text[-1] != "'" or len(text) < 2 or "'" in inside or "\\" in inside:
+            raise NotACall(INVALID)
+        return inside
+
+    def _note(self, repair: str) -> None:
+        if not self._call.can_repair:
+            raise NotACall(INVALID)
+        self._call.note_repair(repair)
 
     def _read_bare(self, pattern: re.Pattern[str]) -> Reading[str]:
         """Read text without quotes, up to what ends it, and strip it."""
@@ -218,3 +245,9 @@ def _capitalize_types(schema: Any) -> Any:
             for key, value in schema.items()
         }
     return [_capitalize_types(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def _sort_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sort_keys(value[key]) for key in sorted(value, key=str.lower)}
+    return list(map(_sort_keys, value)) if isinstance(value, list) else value

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from ferrule.conversation import ToolCall
 from ferrule.dialects.reader.markers import Stops
@@ -20,18 +20,34 @@ from ferrule.errors import DialectError
 from ferrule.events import ArgumentsDelta, CallFinished, CallMalformed, CallStarted
 from ferrule.toolspec import ToolSpec
 
-NULL_AS_TEXT, UNWRAPPED = "null_as_text", "unwrapped"
+NULL_AS_TEXT, UNWRAPPED, NUMBER_AS_BOOLEAN = "null_as_text", "unwrapped", "number_as_boolean"
+_BOOLEANS = {"1": "true", "0": "false"}
+_BOOLEAN_TYPES = frozenset({"boolean", "null"})
+# The raw text of these holds no call, whatever it looks like.
+_UNRECOVERABLE = frozenset({"truncated", "forged_result", "repeated_key", "too_deep", "arguments_outside"})
 _NULLS = ('"null"', '"None"')
 _WRAPPERS = frozenset({"input", "properties", "parameters", "arguments"})
 _WRAPPED = re.compile(rf'\s*\{{\s*"(?:{"|".join(sorted(_WRAPPERS))})"\s*:\s*')
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
+_DEEPEST = 200
+"""How many levels deep the arguments of a call that is written may be nested."""
 
 
 class Calls:
-    """Numbers the calls of one message, and knows the tools that they may call."""
+    """Numbers the calls of one message, and knows the tools that they may call.
 
-    def __init__(self, tools: Sequence[ToolSpec], first_call: int = 1, repair: bool = True) -> None:
+    `recover` reads a failed call's raw text as another notation, and finishes the call if that succeeds.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[ToolSpec],
+        first_call: int = 1,
+        repair: bool = True,
+        recover: Recover | None = None,
+    ) -> None:
         self.tools = tools
+        self.recover = recover if repair else None
         self._schemas = {spec.name: spec.parameters for spec in tools}
         self._known: dict[str, ToolParameters] = {}
         self._first = first_call
@@ -57,17 +73,23 @@ class Calls:
         fitting = [name for name, one in known if one and one.accepts(given) and set(given) <= set(one.names)]
         return fitting[0] if len(fitting) == 1 else ""
 
-    def begin(self, stream: InputStream) -> CallBuilder:
-        """Begin a call: text taken from now on belongs to it, as does text taken since `stream.begin_trial`."""
+    def begin(self, stream: InputStream, repair: str = "") -> CallBuilder:
+        """Begin a call: text taken from now on belongs to it, as does text taken since `stream.begin_trial`. `repair`
+        is noted, if any."""
         if stream.raw is None:
             stream.raw = StringIO()
         self.current = CallBuilder(self, stream, self.index, f"call_{self._first + self.index}")
+        if repair:
+            self.current.note_repair(repair)
         return self.current
 
     def close_current(self) -> None:
         """Note that the open call has ended."""
         self.current = None
         self.index += 1
+
+
+Recover: TypeAlias = "Callable[[InputStream, Calls, CallBuilder, str], bool]"
 
 
 class CallBuilder:
@@ -171,10 +193,14 @@ class CallBuilder:
         self.put(lead + fragment, end)
 
     def put_plain_value(self, parameter: ParameterType, text: str, end: int) -> None:
-        """Like `put_value`, for a whole text without quotes, converted as its type says; notes a possible null."""
+        """Like `put_value`, for a whole text without quotes, converted as its type says; notes a possible null, and a
+        number for a boolean."""
         written = parameter.to_json(text)
         if written in _NULLS:
             self.note_repair(NULL_AS_TEXT)
+        elif self._calls.repair and parameter.types and parameter.types <= _BOOLEAN_TYPES and text.strip() in _BOOLEANS:
+            written = _BOOLEANS[text.strip()]
+            self.note_repair(NUMBER_AS_BOOLEAN)
         self.put_value(written, end)
 
     def end_string(self) -> None:
@@ -282,14 +308,16 @@ class CallBuilder:
             self.note_repair(UNWRAPPED)
 
     def fail(self, kind: str, recoverable: bool = False) -> None:
-        """End a call that can't be read: everything taken of it is its raw text; if that is blank, it was not a
-        call."""
-        stream = self._stream
+        """End a call that can't be read: everything taken of it is its raw text; if that is blank, it was not a call.
+        It is finished after all if its text is a call of another notation."""
+        stream, recover = self._stream, self._calls.recover
         raw = stream.raw.getvalue() if stream.raw is not None else ""
-        stream.raw = None
         if not raw.strip():
-            self._calls.current = None
+            self._calls.current = stream.raw = None
             return
+        if recover is not None and kind not in _UNRECOVERABLE and recover(stream, self._calls, self, raw):
+            return
+        stream.raw = None
         stream.events.append(CallMalformed(self.index, kind, raw, recoverable, stream.here))
         self._calls.close_current()
 
@@ -334,7 +362,25 @@ def validate_arguments(call: ToolCall) -> str:
         raise DialectError(f"the arguments of call {call.id!r} ({call.name}) are not JSON: {error}") from error
     if not isinstance(arguments, dict):
         raise DialectError(f"the arguments of call {call.id!r} ({call.name}) are not a JSON object")
+    if call.arguments.count("{") + call.arguments.count("[") > _DEEPEST and _is_deep(arguments):
+        raise DialectError(
+            f"the arguments of call {call.id!r} ({call.name}) are nested more than {_DEEPEST} levels deep, which no "
+            "dialect writes"
+        )
     return call.arguments.strip() or "{}"
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether JSON is nested more than `_DEEPEST` levels deep, found without recursion."""
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [
+            held
+            for one in level
+            if isinstance(one, dict | list)
+            for held in (one.values() if isinstance(one, dict) else one)
+        ]
+    return bool(level)
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -7,6 +7,7 @@ A result that the model writes itself is a malformed call; unreadable text is ke
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from io import StringIO
@@ -90,6 +91,21 @@ class BareCallSyntax(Protocol):
         ...
 
 
+@runtime_checkable
+class LateCallSyntax(Protocol):
+    """A syntax whose models also write calls without an opener after text, at the end of a message: a repair."""
+
+    @property
+    def beginnings(self) -> tuple[str, ...]:
+        """The characters that such calls begin with."""
+        ...
+
+    def read_after_text(self, stream: InputStream, calls: Calls) -> Reading[None]:
+        """Read calls up to the end of the message, as a trial. Raises `NotACall` and `EndOfText`, in which case it was
+        text, and so is what follows. A bracket that begins no call is taken as text."""
+        ...
+
+
 @dataclass(slots=True)
 class _Draft:
     """What follows a call's opener in reasoning, at `start` in the whole input: the `pieces` as they came, and in
@@ -122,6 +138,10 @@ class MessageReader:
         self._stream = InputStream("", spelled_out, markers.turn_markers)
         thinking = markers.thinking
         self._thinks = thinking is not None and opens.rfind(thinking.open) > opens.rfind(thinking.close)
+        # White space that belongs to the closer, which the prompt wrote.
+        self._after_closer = thinking.after_close if thinking and opens.endswith(thinking.close) else ""
+        is_late = isinstance(syntax, LateCallSyntax) and calls.repair and calls.has_tools
+        self._late = syntax if is_late and isinstance(syntax, LateCallSyntax) else None
         self._in_text, self._in_thought, self._after_failure = self._make_stop_sets()
         self._in_open_thought = self._in_thought
         if thinking is not None and thinking.may_stay_open:
@@ -137,9 +157,24 @@ class MessageReader:
         leads = self._leads
         results = markers.result or ()
         own_markers = () if thinking and thinking.read_by_syntax else marks
-        in_text = stream.make_stops(*syntax.openers, *own_markers, *results, *markers.turn_markers, leads=leads)
+        in_text = stream.make_stops(
+            *syntax.openers,
+            *own_markers,
+            *results,
+            *markers.turn_markers,
+            leads=leads,
+            structural=self._late.beginnings if self._late else (),
+            ahead=self._list_late_beginnings(),
+        )
         in_thought = self._make_thought_stops(syntax.openers if thinking and thinking.ends_at_call else ())
         return in_text, in_thought, stream.make_stops(*syntax.closers, *syntax.openers, *markers.turn_markers)
+
+    def _list_late_beginnings(self) -> tuple[tuple[str, str], ...]:
+        """What follows the brackets of calls after text. Most brackets in a text begin none."""
+        if self._late is None:
+            return ()
+        names = re.escape("".join(sorted({spec.name[:1] for spec in self._calls.tools})))
+        return ("{", r'[ \t\r\n]*+(?:"|\Z)'), ("[", rf"[ \t\r\n]*+(?:[{{{names}]|\Z)")
 
     @property
     def _leads(self) -> tuple[tuple[str, str], ...]:
@@ -231,15 +266,26 @@ class MessageReader:
         stream = self._stream
         marker = ""
         if not self._thinks:
+            yield from stream.take_optional(self._after_closer)
             yield from self._read_calls("")
         while not (stream.ended and not marker and stream.at == len(stream.text)):
             if not marker:
-                marker = (
-                    yield from self._read_reasoning()
-                    if self._thinks
-                    else stream.take_until(self._in_text, stream.take_text)
-                )
+                marker = yield from self._read_reasoning() if self._thinks else self._read_text()
             marker = yield from self._handle_marker(marker)
+
+    def _read_text(self) -> Reading[str]:
+        """Read text up to the next marker, which is taken. Returns "" after calls without an opener, too."""
+        stream = self._stream
+        marker = yield from stream.scan(self._in_text, stream.take_text)
+        if self._late is not None and marker in self._late.beginnings:
+            try:
+                yield from self._late.read_after_text(stream, self._calls)
+            except (NotACall, EndOfText):
+                self._drop_trial(in_thought=False)
+            return ""
+        if marker:
+            stream.take_framing(stream.marker_end)
+        return marker
 
     def _read_reasoning(self) -> Reading[str]:
         """Read reasoning up to the marker that ends it, which is taken."""
@@ -362,11 +408,15 @@ def _get_end(event: ReaderEvent) -> int:
 
 @dataclass(slots=True)
 class MessageParts:
-    """The parts so far. Malformed calls get their ids from `first_call` on, like the others that a reader numbers."""
+    """Collects a reader's events as the parts of one message.
+
+    `first_call` is the number that the reader was given: malformed calls get their ids from it on, like the others.
+    """
 
     first_call: int
     parts: list[Part] = field(default_factory=list)
     calls: int = 0
+    """How many calls there are among the parts, malformed ones included."""
 
     def add(self, events: Iterable[ReaderEvent]) -> None:
         """Add events in order."""

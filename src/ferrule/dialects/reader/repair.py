@@ -19,6 +19,10 @@ from ferrule.dialects.reader.markers import Stops
 from ferrule.dialects.reader.parameters import LONGEST_SCALAR
 from ferrule.dialects.reader.stream import InputStream, NotACall, Reading
 
+JSON_CALL, JSON_LIST, JSON_ARGUMENTS, JSON_STRING = "json_call", "json_list", "json_arguments", "json_string"
+PYTHON_CALL, EMPTY_ARGUMENTS, AFTER_TEXT = "python_call", "empty_arguments", "after_text"
+SINGLE_QUOTES = "single_quotes"
+
 
 @dataclass(frozen=True, slots=True)
 class RepairedCall:
@@ -59,16 +63,17 @@ def repair_call(
             return
         stream.take_framing(stream.marker_end)
     whole = reread(body) if calls.repair and fault.kind == INVALID else None
-    if whole is None or not _apply(stream, calls, call, whole):
+    if whole is None or not apply_repair(stream, calls, call, whole):
         call.fail(fault.kind)
 
 
-def _apply(stream: InputStream, calls: Calls, call: CallBuilder, whole: RepairedCall) -> bool:
-    """Finish the call with what was read leniently, unless something already emitted contradicts it."""
+def apply_repair(stream: InputStream, calls: Calls, call: CallBuilder, whole: RepairedCall) -> bool:
+    """Finish the call with what was read leniently, if the tool's schema accepts it and nothing already emitted
+    contradicts it."""
     name = call.name or whole.name
     if not name or (whole.name and whole.name != name):
         return False
-    if not _is_accepted(calls, name, whole) or not all(_is_accepted(calls, one.name, one) for one in whole.after):
+    if not accepts_call(calls, name, whole) or not all(accepts_call(calls, one.name, one) for one in whole.after):
         return False
     if not call.replace_arguments(whole.arguments):
         return False
@@ -86,8 +91,8 @@ def _apply(stream: InputStream, calls: Calls, call: CallBuilder, whole: Repaired
     return True
 
 
-def _is_accepted(calls: Calls, name: str, whole: RepairedCall) -> bool:
-    """Whether the tool exists and its schema accepts these arguments; any will do if no tools are known."""
+def accepts_call(calls: Calls, name: str, whole: RepairedCall) -> bool:
+    """Whether the tool was offered and its schema accepts these arguments; any will do if no tools are known."""
     parameters = calls.get_parameters(name)
     return not calls.has_tools or (parameters is not None and parameters.accepts(json.loads(whole.arguments)))
 
@@ -262,7 +267,7 @@ class _LenientReader:
         """Read a string in either kind of quotes, as JSON."""
         quote = self._take(1)
         if quote == "'":
-            self._take(0, "single_quotes")
+            self._take(0, SINGLE_QUOTES)
         pieces = ['"']
         while True:
             pieces.append(self._match(_RUNS[quote]))

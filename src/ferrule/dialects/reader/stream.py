@@ -148,22 +148,35 @@ class InputStream:
         """Whether a control token that ends turns is ahead: no call continues after it."""
         return self.control in self._turn_markers
 
+    def is_turn_end_ahead(self) -> Reading[bool]:
+        """Whether a marker that ends turns is ahead, as a token or, where no ids are given, by its characters."""
+        if self._by_id or self.control:
+            return self.is_at_turn_end and self.at == self.limit
+        for marker in self._turn_markers:
+            if (yield from self.is_ahead(marker)):
+                return True
+        return False
+
     @property
     def is_cut(self) -> bool:
         """Whether the text ends here although the model did not end it: a missing closer was cut off, not left out."""
         return self.ended and not self.stopped and self.at == len(self.text)
 
     def make_stops(
-        self, *markers: str, leads: tuple[tuple[str, str], ...] = (), structural: tuple[str, ...] = ()
+        self,
+        *markers: str,
+        leads: tuple[tuple[str, str], ...] = (),
+        structural: tuple[str, ...] = (),
+        ahead: tuple[tuple[str, str], ...] = (),
     ) -> Stops:
         """Markers to stop at, for `take_until`; created once for each set.
 
         `structural` are texts that are never a single token in any tokenizer: they are always matched by their
-        characters.
+        characters. `ahead` has patterns of what must follow those of one character, unless nothing has arrived yet.
         """
         if not structural:
             return make_stops(markers, leads, self._spelled_out)
-        return make_stops((*markers, *structural), leads, self._spelled_out.union(structural))
+        return make_stops((*markers, *structural), leads, self._spelled_out.union(structural), ahead)
 
     def list_remaining(self) -> list[tuple[str, bool | None]]:
         """What has arrived and was not taken, as pieces that can be fed again."""

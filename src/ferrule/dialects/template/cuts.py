@@ -32,21 +32,38 @@ class Cut:
     starts: tuple[int, ...]
     slots: ContentSlots
     numbers: tuple[int, ...]
+    _begins: tuple[int, ...]
 
     @classmethod
-    def make(cls, text: str, slots: ContentSlots) -> Cut:
-        """Cut a rendering at its sentinels."""
-        pieces, starts, at = [], [0], 0
-        for number, begin, end in slots.cut(text):
+    def make(cls, text: str, slots: ContentSlots, similar: Cut | None = None) -> Cut:
+        """Cut a rendering at its sentinels. It is faster with one that begins with the same text."""
+        shared = 2 * similar.count_shared(text) if similar is not None else 0
+        pieces = [*similar.pieces[:shared]] if similar is not None else []
+        starts = [*similar.starts[: shared + 1]] if similar is not None else [0]
+        at = starts[-1]
+        for number, begin, end in slots.cut(text, at):
             pieces += [text[at:begin], number]
             starts += [begin, end]
             at = end
         pieces.append(text[at:])
-        return cls(text, tuple(pieces), (*starts, len(text)), slots, tuple(map(int, pieces[1::2])))
+        starts.append(len(text))
+        return cls(text, tuple(pieces), tuple(starts), slots, tuple(map(int, pieces[1::2])), tuple(starts[1:-1:2]))
+
+    def count_shared(self, text: str) -> int:
+        """How many sentinels a text has in common with this one, from its beginning on."""
+        low, high = 0, len(self.numbers)
+        while low < high:
+            middle = (low + high + 1) // 2
+            start, end = self.starts[2 * low], self.starts[2 * middle]
+            if text.startswith(self.text[start:end], start):
+                low = middle
+            else:
+                high = middle - 1
+        return low
 
     def begin(self, place: int) -> int:
         """Where the sentinel at a place begins."""
-        return self.starts[2 * place + 1]
+        return self._begins[place]
 
     def end(self, place: int) -> int:
         """Where the sentinel at a place ends; 0, where the text begins, for a place of -1."""
@@ -66,12 +83,12 @@ class Cut:
 
     def find_next_place(self, position: int) -> int:
         """The first place whose sentinel begins at or after a position; one past the last if none does."""
-        return bisect_left(range(len(self.numbers)), position, key=self.begin)
+        return bisect_left(self._begins, position)
 
     def find_next_slot(self, position: int) -> int:
         """Where the sentinel at that place begins; the end of the text if there is none."""
-        place = self.find_next_place(position)
-        return self.begin(place) if place < len(self.numbers) else len(self.text)
+        place = bisect_left(self._begins, position)
+        return self._begins[place] if place < len(self._begins) else len(self.text)
 
 
 class TemplateMarkers:
@@ -121,8 +138,14 @@ class TemplateMarkers:
 
 
 def _count_common(one: str, other: str) -> int:
-    limit = min(len(one), len(other))
-    return next((at for at in range(limit) if one[at] != other[at]), limit)
+    common, limit = 0, min(len(one), len(other))
+    while common < limit:  # by halves, since comparing slices is faster than comparing characters
+        middle = (common + limit + 1) // 2
+        if one[common:middle] == other[common:middle]:
+            common = middle
+        else:
+            limit = middle - 1
+    return common
 
 
 def find_message_end(
@@ -157,12 +180,13 @@ def align(cut: Cut, direct: str) -> list[str] | None:
 
     Content may be unchanged, stripped, or escaped (see `list_spellings`).
     """
-    if not direct.startswith(cut.pieces[0]):
+    first = cut.slots.restore_ids(cut.pieces[0])
+    if not direct.startswith(first):
         return None
-    position = len(cut.pieces[0])
+    position = len(first)
     found = []
     for at in range(1, len(cut.pieces), 2):
-        following = cut.pieces[at + 1]
+        following = cut.slots.restore_ids(cut.pieces[at + 1])
         for written in list_spellings(cut.slots.slots[int(cut.pieces[at])].text):
             end = position + len(written)
             if direct.startswith(written, position) and direct.startswith(following, end):

@@ -5,8 +5,8 @@ markers; the direct rendering, with the actual contents, must be the same otherw
 content makes that impossible: the error names the line.
 
 Everything that the assistant wrote is trained, and the marker that ends its turn; headers, and what the generation
-prompt contains, never are. Each layout also renders the beginnings of the conversation, twice for each assistant
-message.
+prompt contains, never are. Each layout also needs the beginnings of the conversation, two for each assistant message:
+they are rendered unless another rendering shows them, of this conversation or of an earlier one of the same shape.
 """
 
 from __future__ import annotations
@@ -51,7 +51,13 @@ from ferrule.dialects.template.messages import (
     make_salt,
 )
 from ferrule.dialects.template.probe import TemplateFacts, probe_template
-from ferrule.dialects.template.rendering import Rendering, make_message_segments, make_segments, place_images
+from ferrule.dialects.template.rendering import (
+    Rendering,
+    RenderingCache,
+    make_message_segments,
+    make_segments,
+    place_images,
+)
 from ferrule.dialects.template.spans import Span
 from ferrule.dialects.template.trials import SHAPES, WHEN, WORDS
 from ferrule.errors import DialectError, choose_advice
@@ -100,6 +106,7 @@ class TemplateDialect(WithoutGrammar):
         self.name = name or f"{notation.name}@{sha256(template.encode('utf-8', 'replace')).hexdigest()[:8]}"
         self.variables = {**special_tokens, **variables}
         self._given = notation
+        self._cache = RenderingCache()
         tokens = (v for k, v in self.variables.items() if k.endswith("_token") and isinstance(v, str))
         self.known = TemplateMarkers((*notation.markers, *tokens))
         self.engine = _get_engine(template)
@@ -173,10 +180,11 @@ class TemplateDialect(WithoutGrammar):
         direct, learned = self._render_directly(fitted, tools)
         rendering, contents = self._align(fitted, tools, direct, learned)
         losses += self._find_left_out(rendering, fitted)
-        self._check_offer(tools, direct, fitted, learned.shape)
+        self._check_offer(tools, direct, rendering)
         spans = rendering.find_spans()
         losses += self._find_missing_end(spans, fitted)
         length, prompt = rendering.find_prompt()
+        prompt = rendering.whole.slots.restore_ids(prompt)
         segments: tuple[Segment, ...] = tuple(make_segments(rendering, contents, spans, self.name, length))
         images = [part for message in fitted.messages for part in message.parts if isinstance(part, Image)]
         if images:
@@ -209,7 +217,7 @@ class TemplateDialect(WithoutGrammar):
                 continue
             with suppress(DialectError):
                 slots = ContentSlots(make_salt(*WORDS))
-                rendering = Rendering(self.engine, self.learned, self.known, self.variables, spoken, tools, slots)
+                rendering = self._render(self.learned, spoken, tools, slots)
                 text = rendering.whole.text
                 for span in rendering.find_spans():
                     said += "".join(text[start:end] for start, end in span.parts)
@@ -243,19 +251,30 @@ class TemplateDialect(WithoutGrammar):
         """The rendering with sentinels, and the text at each; retried with other sentinels if the rest differs."""
         salt = make_salt(direct)
         first = None
-        for slots in (ContentSlots(salt), ContentSlots(salt, edges=True), ContentSlots(salt, edges=True, signs=True)):
+        for slots in (
+            ContentSlots(salt, replaces_ids=True),
+            ContentSlots(salt),
+            ContentSlots(salt, edges=True),
+            ContentSlots(salt, edges=True, signs=True),
+        ):
             try:
-                rendering = Rendering(self.engine, learned, self.known, self.variables, conversation, tools, slots)
+                rendering = self._render(learned, conversation, tools, slots)
             except DialectError:
-                if first is None:
+                if first is None and not slots.replaces_ids:
                     raise
                 continue
             contents = align(rendering.whole, direct)
             if contents is not None:
                 return rendering, contents
-            first = first or rendering
+            if not slots.replaces_ids:
+                first = first or rendering
         assert first is not None, "the first rendering was tried"
         raise _make_inspection_error(self.engine, first)
+
+    def _render(
+        self, learned: TemplateFacts, conversation: Conversation, tools: Sequence[ToolSpec], slots: ContentSlots
+    ) -> Rendering:
+        return Rendering(self.engine, learned, self.known, self.variables, conversation, tools, slots, self._cache)
 
     def _render_true(self, conversation: Conversation, tools: Sequence[ToolSpec], shape: MessageShape) -> str:
         messages = encode_messages(conversation, shape, keep_text)
@@ -266,7 +285,7 @@ class TemplateDialect(WithoutGrammar):
         written = {rendering.whole.slots.slots[number] for number in there}
         for number, slot in enumerate(rendering.whole.slots.slots):
             # Ids and names that are not words, and a schema's descriptions, may be omitted by the template.
-            if number in there or slot in written or slot.kind in ("offered", "name"):
+            if number in there or slot in written or slot.kind in ("offered", "name", "id"):
                 continue
             message = conversation.messages[slot.message]
             if _is_sampled(message, self.name):
@@ -286,18 +305,16 @@ class TemplateDialect(WithoutGrammar):
         if is_open and not _is_sampled(conversation.messages[last], self.name):
             yield Loss("end", "the chat template writes no end of the last message, so none is trained")
 
-    def _check_offer(
-        self, tools: Sequence[ToolSpec], direct: str, conversation: Conversation, shape: MessageShape
-    ) -> None:
+    def _check_offer(self, tools: Sequence[ToolSpec], direct: str, rendering: Rendering) -> None:
         if tools and isinstance(self.notation.family.syntax, NoCalls):
             names = ", ".join(spec.name for spec in tools)
             raise DialectError(
                 f"{self.learned.no_calls}, so {names} can't be offered to the model; {_advise_text_mode()}"
             )
-        if not tools or self.notation.family.one_tool is not None:
+        if not tools or self.notation.family.one_tool is not None or rendering.writes_offer:
             return
         try:
-            bare = self._render_true(conversation, (), shape)
+            bare = self._render_true(rendering.conversation, (), rendering.learned.shape)
         except DialectError:
             # A template only for conversations with tools.
             return
@@ -314,21 +331,40 @@ class TemplateDialect(WithoutGrammar):
             calls = [call for call in message.calls if isinstance(call, ToolCall)]
             if not calls or _is_sampled(message, self.name) or len(calls) < len(message.calls):
                 continue
-            known = {call.name: infer_spec(call) for call in calls} | {spec.name: spec for spec in tools}
             opens = rendering.whole.text[span.header : span.start]
+            segments = tuple(make_message_segments(rendering, contents, span))
+            if self._is_own_spelling(message, calls, opens, "".join(segment.text for segment in segments)):
+                continue
+            known = {call.name: infer_spec(call) for call in calls} | {spec.name: spec for spec in tools}
             reader = self.notation.reader(tuple(known.values()), opens=opens, repair=False)
             events = []
-            for segment in make_message_segments(rendering, contents, span):
+            for segment in segments:
                 events += reader.feed(segment.text, False if isinstance(segment, Content) else None)
             events += reader.close(stopped=True)
             read = [event.call for event in events if isinstance(event, CallFinished)]
             if [(c.name, c.decode()) for c in read] != [(c.name, c.decode()) for c in calls]:
-                said = "".join(segment.text for segment in make_message_segments(rendering, contents, span))
+                said = "".join(segment.text for segment in segments)
                 found = ", ".join(f"{call.name}({call.arguments})" for call in read) or "no call"
                 raise DialectError(
                     f"the calls of message {span.message}, as the chat template writes them, would be read differently "
                     f"by the {self.notation.name} notation: {found} in {said!r}"
                 )
+
+    def _is_own_spelling(self, message: Message, calls: Sequence[ToolCall], opens: str, said: str) -> bool:
+        """Whether the calls are spelled exactly as the notation does, and it can always read that."""
+        notation, thinking = self.notation, self.notation.family.message.thinking
+        if not notation.is_always_readable or notation.family.select_for_tools is not None:
+            return False
+        if any(isinstance(part, Reasoning) for part in message.parts) or (thinking and thinking.open in opens):
+            return False
+        try:
+            written = notation.calls(calls)
+        except DialectError:
+            return False
+        before, found, after = said.partition(written)
+        text = message.text.strip()
+        is_alone = before.strip() == text and not self.known.strip_from(after).strip()
+        return bool(found) and is_alone and not any(marker in text for marker in notation.markers)
 
 
 def make_template_dialect(

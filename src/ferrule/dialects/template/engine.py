@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any, NoReturn
 
-from jinja2 import TemplateError, nodes
-from jinja2.exceptions import SecurityError
+from jinja2 import Template, TemplateError, nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.runtime import Macro
+from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import Namespace
 
+from ferrule.dialects.template.marking import parse_marked_template
+from ferrule.dialects.template.recording import GuardedNamespace, RecordedMessages, RecordedNamespace, Recording
 from ferrule.errors import DialectError
 
 _SAID = frozenset({"content", "text", "reasoning_content", "thinking", "reasoning", "arguments", "description"})
@@ -31,6 +32,10 @@ _HARMLESS = frozenset(
 )
 _HARMLESS_METHODS = frozenset({"items", "get", "keys", "values"})
 _STRIPS = frozenset({"trim", "strip", "lstrip", "rstrip"})
+_DICT_ATTRIBUTES = frozenset(dir(dict))
+_LOOP_ATTRIBUTES = frozenset({"first", "last", "index", "index0", "length", "previtem", "nextitem"})
+_NAMESPACES = frozenset({GuardedNamespace, RecordedNamespace})
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
 _OPERATORS = {"eq": "==", "ne": "!=", "in": "in", "notin": "not in", "lt": "<", "gt": ">", "lteq": "<=", "gteq": ">="}
 
 
@@ -44,23 +49,44 @@ class Inspection:
     only_strips: bool
 
 
+class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja's sandbox, faster for the keys of messages, for `loop` and for namespaces: most of what templates read."""
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        kind = type(obj)
+        if kind is dict and attribute in obj and attribute not in _DICT_ATTRIBUTES:
+            return obj[attribute]
+        if kind is LoopContext and attribute in _LOOP_ATTRIBUTES:
+            return getattr(obj, attribute)
+        if kind in _NAMESPACES and not attribute.startswith("_"):
+            with suppress(AttributeError):
+                return getattr(obj, attribute)  # a namespace has only what the template assigned
+        return super().getattr(obj, attribute)
+
+
 class TemplateEngine:
     """One compiled template. Raises `DialectError` if it is not valid Jinja."""
 
     def __init__(self, template: str) -> None:
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
-        )
+        self._source = template
+        #: Whether what it writes may depend on the time.
+        self.reads_clock = "strftime_now" in template
+        environment = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _refuse
         environment.globals["dict"] = _make_plain_dict
-        environment.globals["namespace"] = _GuardedNamespace
+        environment.globals["namespace"] = GuardedNamespace
         try:
             self._tree = environment.parse(template)
             self._template = environment.from_string(template)
         except TemplateError as error:
             line = getattr(error, "lineno", None)
             raise DialectError(f"line {line} of the chat template can't be read: {error}") from error
+
+    @cached_property
+    def _recorded_template(self) -> Template:
+        environment = self._template.environment
+        return environment.from_string(parse_marked_template(self._source, environment))
 
     def render(
         self,
@@ -72,19 +98,29 @@ class TemplateEngine:
     ) -> str:
         """The text. `now` is the time that the template sees. Raises `DialectError` if it refuses."""
         try:
-            return self._template.render(
-                **{
-                    "strftime_now": now.strftime,
-                    "documents": None,
-                    **variables,
-                    "messages": messages,
-                    "tools": tools,
-                    "add_generation_prompt": prompt,
-                }
-            )
+            return self._template.render(_make_context(messages, tools, now, prompt, variables))
         # A template's expressions raise any Python error: a TypeError, a KeyError, an OverflowError.
         except Exception as error:
-            raise DialectError(f"the chat template refuses this conversation: {error}") from error
+            raise _make_refusal(error) from error
+
+    def record(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None,
+        now: datetime,
+        prompt: bool,
+        variables: Mapping[str, Any],
+    ) -> Recording:
+        """The text, like `render`, with what is needed to derive those of the conversation's beginnings."""
+        recording = Recording(len(messages))
+        context = _make_context(RecordedMessages(messages, recording), tools, now, prompt, variables)
+        template = self._recorded_template
+        try:
+            recording.collect(template.root_render_func(template.new_context(context | recording.variables)))
+        except Exception as error:
+            self.render(messages, tools, now, prompt, variables)  # its refusal names no recorded type
+            raise _make_refusal(error) from error
+        return recording
 
     @cached_property
     def inspections(self) -> tuple[Inspection, ...]:
@@ -105,6 +141,27 @@ class TemplateEngine:
             key=lambda i: (not any(word in text for word in i.words for text in texts), i.only_strips, not i.words),
         )
         return ranked[0] if ranked else None
+
+
+def _make_context(
+    messages: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]] | None,
+    now: datetime,
+    prompt: bool,
+    variables: Mapping[str, Any],
+) -> dict[str, Any]:
+    return {
+        "strftime_now": now.strftime,
+        "documents": None,
+        **variables,
+        "messages": messages,
+        "tools": tools,
+        "add_generation_prompt": prompt,
+    }
+
+
+def _make_refusal(error: Exception) -> DialectError:
+    return DialectError(f"the chat template refuses this conversation: {error}")
 
 
 @lru_cache(maxsize=8)
@@ -134,6 +191,8 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
+    if indent is None and separators is None and not ensure_ascii and not sort_keys:
+        return _encode_json(value)  # the same, without a new encoder
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
@@ -146,24 +205,6 @@ def _make_plain_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
     return dict(*args, **kwargs)
 
 
-class _GuardedNamespace(Namespace):
-    """Jinja's namespace, which lets a template assign names that Python reserves."""
-
-    def __init__(*args: Any, **kwargs: Any) -> None:
-        for name in dict(*args[1:], **kwargs):
-            _check_name(name)
-        Namespace.__init__(*args, **kwargs)
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        _check_name(name)
-        Namespace.__setitem__(self, name, value)
-
-
-def _check_name(name: str) -> None:
-    if str(name).startswith("_"):
-        raise SecurityError(f"a chat template can't assign {name!r} in a namespace")
-
-
 class _Generation(Extension):
     """`{% generation %}…{% endgeneration %}`: a scope of its own, as in transformers, and nothing else."""
 
@@ -171,11 +212,7 @@ class _Generation(Extension):
 
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno
-        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        return nodes.CallBlock(self.call_method("_parse_verbatim"), [], [], body).set_lineno(line)
-
-    def _parse_verbatim(self, caller: Macro) -> str:
-        return str(caller())
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True)).set_lineno(line)
 
 
 def _holds(node: nodes.Node, said: set[str]) -> bool:

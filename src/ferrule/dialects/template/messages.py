@@ -17,7 +17,7 @@ from ferrule.conversation import Conversation, Image, MalformedCall, Message, Re
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec, render_openai_tool
 
-Kind = Literal["system", "user", "result", "text", "reasoning", "malformed", "value", "name", "offered"]
+Kind = Literal["system", "user", "result", "text", "reasoning", "malformed", "value", "name", "id", "offered"]
 Fill = Callable[[str, Kind, int], str]
 
 _WORD = re.compile(r"[A-Za-z0-9_.\-]*")
@@ -52,30 +52,49 @@ class ContentSlots:
     """Creates sentinels, and finds them in a rendering.
 
     With `edges`, white space and full stops at the ends of a text are unchanged, for templates that inspect them; with
-    `signs`, a sentinel contains the characters that make a template look for markup.
+    `signs`, a sentinel contains the characters that make a template look for markup. With `replaces_ids`, the ids of
+    calls that are plain words have sentinels, too, which are not slots but part of the template's own text:
+    conversations that differ only in these ids then have the same rendering.
     """
 
     salt: str
+    replaces_ids: bool = False
     edges: bool = False
     signs: bool = False
     slots: list[ContentSlot] = field(default_factory=list)
+    _ids: dict[str, int] = field(default_factory=dict)
 
     def put(self, text: str, kind: Kind, message: int) -> str:
         """The sentinel for a text."""
-        if not text.strip():
-            return text
+        if is_plain(text, kind):
+            if not (self.replaces_ids and kind == "id" and text):
+                return text
+            return f"{self.salt}{self._ids.setdefault(text, len(self._ids)):05d}{_ID_END}"
         before, core, after = _split_edges(text) if self.edges else ("", text, "")
         self.slots.append(ContentSlot(core, kind, message))
         signs = "".join(sign for sign in _SIGNS if sign in core) if self.signs else ""
-        return f"{before}{self.salt}{len(self.slots) - 1:06d}{signs}z{after}"
+        return f"{before}{write_sentinel(self.salt, len(self.slots) - 1, signs)}{after}"
 
-    def cut(self, rendered: str) -> list[tuple[str, int, int]]:
-        """The numbers of slots, and where the sentinel of each begins and ends."""
-        found = re.finditer(rf"{self.salt}(\d{{6}})[{_SIGNS}]*z", rendered)
+    def restore_ids(self, rendered: str) -> str:
+        """A rendering with the ids instead of their sentinels."""
+        if not self._ids:
+            return rendered
+        ids = [*self._ids]
+        return re.sub(rf"{self.salt}(\d{{5,}}){_ID_END}", lambda match: ids[int(match[1])], rendered)
+
+    def cut(self, rendered: str, position: int = 0) -> list[tuple[str, int, int]]:
+        """The numbers of the slots from a position on, and where the sentinel of each begins and ends."""
+        found = re.compile(rf"{self.salt}(\d{{5,}})[{_SIGNS}]*z").finditer(rendered, position)
         return [(match[1], match.start(), match.end()) for match in found]
 
 
 _SIGNS = "<&\n"
+_ID_END = "y"
+
+
+def write_sentinel(salt: str, number: int, signs: str = "") -> str:
+    """The sentinel of a slot: nine letters and digits where it can be, so that it also serves as an id of Mistral's."""
+    return f"{salt}{number:05d}{signs}z"
 
 
 def _split_edges(text: str) -> tuple[str, str, str]:
@@ -89,6 +108,11 @@ def is_python(text: str) -> bool:
     """Whether a template that received content as parts wrote their list as a Python literal, instead of the
     contents."""
     return "'text': " in text
+
+
+def is_plain(text: str, kind: Kind) -> bool:
+    """Whether a text has no slot: blank text, and ids of calls that are plain words."""
+    return not text.strip() or (kind == "id" and _ID.fullmatch(text) is not None)
 
 
 def keep_text(text: str, kind: Kind, message: int) -> str:  # noqa: ARG001 - a `Fill`
@@ -119,9 +143,11 @@ def _fill_schema(value: Any, fill: Fill) -> Any:
     # A schema's keywords ("type": "string") are what templates branch on.
     if isinstance(value, str):
         return value if _WORD.fullmatch(value) else fill(value, "offered", OFFERED)
-    if isinstance(value, Mapping):
-        return {_fill_schema(str(key), fill): _fill_schema(item, fill) for key, item in value.items()}
-    return [_fill_schema(item, fill) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_fill_schema(item, fill) for item in value]
+    if not isinstance(value, dict | Mapping):  # the first is found faster
+        return value
+    return {_fill_schema(str(key), fill): _fill_schema(item, fill) for key, item in value.items()}
 
 
 @dataclass(slots=True)
@@ -144,10 +170,10 @@ class _Ids:
 
     def get_result_id(self, call_id: str, at: int) -> str:
         """The id in a result."""
-        if self.shape.ids == "nine":
-            return call_id if _NINE.fullmatch(call_id) else sha256(call_id.encode("utf-8", "replace")).hexdigest()[:9]
         written = self._named.get(call_id, call_id)
-        return written if _ID.fullmatch(written) else self.fill(written, "name", at)
+        if self.shape.ids == "nine" and not _NINE.fullmatch(written):
+            written = sha256(written.encode("utf-8", "replace")).hexdigest()[:9]
+        return written if call_id in self._named and _ID.fullmatch(written) else self.fill(written, "id", at)
 
 
 def _encode_message(message: Message, at: int, shape: MessageShape, fill: Fill, ids: _Ids) -> dict[str, Any]:
@@ -159,6 +185,9 @@ def _encode_message(message: Message, at: int, shape: MessageShape, fill: Fill, 
             "name": _fill_name(result.name, fill, at),
             "content": _encode_content(fill(result.text, "result", at), shape),
         }
+    if len(message.parts) == 1 and isinstance(message.parts[0], Text):
+        kind: Kind = "text" if message.role == "assistant" else message.role
+        return {"role": message.role, "content": _encode_content(fill(message.text, kind, at), shape)}
     if any(isinstance(part, Image) for part in message.parts):
         return {"role": message.role, "content": [*_encode_parts(message, at, fill)]}
     if message.role != "assistant":

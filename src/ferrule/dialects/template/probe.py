@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product, takewhile
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,9 @@ from ferrule.dialects.template.messages import (
     encode_messages,
     encode_tools,
     is_python,
+    keep_text,
     make_salt,
+    write_sentinel,
 )
 from ferrule.dialects.template.trials import SHAPES, WHEN, WORDS
 from ferrule.errors import DialectError
@@ -52,8 +55,9 @@ class TemplateFacts:
     """What was found. `no_calls` says why the template can't write calls, empty if it can; `opening` is the generation
     prompt after a user's message, even if the template has none and only writes headers; `header` is the part of it
     before any marker of reasoning. `ends` are the markers that end a message, even when nothing follows, `closers`
-    those that do only when something follows. `image_placeholder` is the marker for an image in a user message; empty
-    if the template accepts no images, or if it is unclear which of its markers that is."""
+    those that do only when something follows. `prompt_ending` is what is written after the last message where a prompt
+    is requested; None if that depends on the conversation. `image_placeholder` is the marker for an image in a user
+    message; empty if the template accepts no images, or if it is unclear which of its markers that is."""
 
     shape: MessageShape
     no_calls: str
@@ -67,6 +71,7 @@ class TemplateFacts:
     forbidden_tokens: tuple[str, ...]
     rewrites_history: bool
     has_system: bool
+    prompt_ending: str | None
     image_placeholder: str
 
     @property
@@ -180,6 +185,7 @@ class _Probe:
             forbidden_tokens=tuple(token for token in dict.fromkeys(forbidden) if token not in thinking),
             rewrites_history=self._is_history_rewritten(shape, no_calls),
             has_system=self._has_system(shape, question),
+            prompt_ending=self._find_prompt_ending(shape, question),
             image_placeholder=self._find_image_placeholder(shape),
         )
 
@@ -319,7 +325,7 @@ class _Probe:
         # From the question on: what precedes it may have been rewritten.
         begin, before = cut.end(cut.numbers.index(asked.numbers[-1])), asked.pieces[-1]
         common = begin + self._known.common_prefix(before, cut.text[begin:])
-        said = cut.text[common:].replace(f"{self._salt}{value:06d}z", WORDS[4])
+        said = cut.text[common:].replace(write_sentinel(self._salt, value), WORDS[4])
         reader = self._notation.reader([self._tool], opens=cut.text[begin:common], repair=False)
         events = reader.feed(said) + reader.close(stopped=True)
         read = [event.call for event in events if isinstance(event, CallFinished)]
@@ -331,6 +337,14 @@ class _Probe:
         except DialectError:
             return False
         return len(cut.numbers) == 2
+
+    def _find_prompt_ending(self, shape: MessageShape, question: Message) -> str | None:
+        messages = encode_messages(Conversation((question,), WHEN), shape, keep_text)
+        tools = encode_tools([self._tool], keep_text)
+        for offered in (None, tools):
+            with suppress(DialectError):
+                return self._engine.record(messages, offered, WHEN, True, self._variables).ending
+        return None
 
     def _find_image_placeholder(self, shape: MessageShape) -> str:
         """The marker that represents an image between two texts of a user message: one that a family has, or the only
