@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from ferrule._util.lazy_exports import make_getattr
 
 if TYPE_CHECKING:
+    from ferrule.agent.hooks import Hooks, RunState
     from ferrule.agent.pipeline import Pipeline, model
     from ferrule.agent.run import Run, StreamedRun
     from ferrule.blobs import BlobStore
-    from ferrule.builtin_tools import calculator
+    from ferrule.builtin_tools import calculator, python_tool, shell_tool
     from ferrule.capabilities import Loss
     from ferrule.conversation import (
         Audio,
@@ -75,10 +76,21 @@ if TYPE_CHECKING:
         ToolStarted,
         Usage,
     )
-    from ferrule.execution import Approver, Decision, Executor, FileJournal, Pending, Policy, Rule, TerminalApprover
+    from ferrule.execution import (
+        Approver,
+        Decision,
+        Executor,
+        FileJournal,
+        Pending,
+        Policy,
+        Rule,
+        TerminalApprover,
+        call_tool,
+    )
     from ferrule.models.protocol import Model, ModelSettings
     from ferrule.models.recording import record
     from ferrule.models.scripted import ScriptedModel
+    from ferrule.store import Store
     from ferrule.tools.decorator import Tool, tool
     from ferrule.tools.intent import Diff, Effect, ImageRef, Intent
     from ferrule.tools.registry import ToolRegistry
@@ -89,10 +101,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _EXPORTS = {
+    "agent.hooks": ("Hooks", "RunState"),
     "agent.pipeline": ("Pipeline", "model"),
     "agent.run": ("Run", "StreamedRun"),
     "blobs": ("BlobStore",),
-    "builtin_tools": ("calculator",),
+    "builtin_tools": ("calculator", "python_tool", "shell_tool"),
     "capabilities": ("Loss",),
     "conversation": (
         "Audio",
@@ -162,6 +175,7 @@ _EXPORTS = {
         "Policy",
         "Rule",
         "TerminalApprover",
+        "call_tool",
     ),
     "models.protocol": (
         "Model",
@@ -169,6 +183,7 @@ _EXPORTS = {
     ),
     "models.recording": ("record",),
     "models.scripted": ("ScriptedModel",),
+    "store": ("Store",),
     "tools.decorator": (
         "Tool",
         "tool",
@@ -215,6 +230,7 @@ __all__ = [
     "FerruleError",
     "File",
     "FileJournal",
+    "Hooks",
     "Image",
     "ImageRef",
     "Intent",
@@ -243,10 +259,12 @@ __all__ = [
     "Rule",
     "Run",
     "RunFinished",
+    "RunState",
     "SandboxInputError",
     "SandboxUnavailable",
     "ScriptedModel",
     "SettingsError",
+    "Store",
     "StreamBroken",
     "StreamedRun",
     "TerminalApprover",
@@ -271,8 +289,11 @@ __all__ = [
     "__version__",
     "assistant",
     "calculator",
+    "call_tool",
     "model",
+    "python_tool",
     "record",
+    "shell_tool",
     "system",
     "tool",
     "user",

@@ -30,8 +30,10 @@ class BlobStore:
 
     __slots__ = ("_folder", "_held", "_is_private", "_limit", "_size")
 
-    def __init__(self, folder: Path | None = None, limit: int = 64 * 1024 * 1024, *, is_private: bool = False) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: Path | str | None = None, limit: int = 64 * 1024 * 1024, *, is_private: bool = False
+    ) -> None:
+        self._folder = None if folder is None else Path(folder)
         self._is_private = is_private
         self._limit = limit
         self._held: dict[str, bytes] = {}

@@ -7,11 +7,13 @@ Every other module uses these types. `dialects/` and `models/` write a conversat
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from ferrule._util.foreign_names import make_getattr
 from ferrule._util.quick_init import checked_init
 from ferrule.errors import ConversationError
 from ferrule.media import Audio as Audio  # noqa: PLC0414 - exported from here with the other parts
@@ -25,7 +27,7 @@ ResultStatus = Literal[
     "ok", "error", "retry", "denied", "timeout", "cancelled", "unknown_tool", "invalid", "interrupted"
 ]
 """How a result came about; anything but `ok` is a failure."""
-StopReason = Literal["turn", "calls", "length", "context", "cancelled", "error"]
+StopReason = Literal["turn", "calls", "length", "context", "refusal", "cancelled", "error"]
 """Why a model stopped writing a message."""
 
 
@@ -145,9 +147,6 @@ class ToolOutput:
     data: Any
 
 
-# A tuple: checked for every part at every step of the loop, and a union type takes five times as long.
-_CALLS = (ToolCall, MalformedCall)
-
 Media: TypeAlias = Image | Audio | File
 """What a user shows besides text."""
 Part: TypeAlias = Text | Image | Audio | File | Reasoning | ToolCall | MalformedCall | ToolResult
@@ -222,6 +221,9 @@ class Message:
     sampled: SampledTokens | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    if not TYPE_CHECKING:
+        __getattr__ = make_getattr({"content": "message.text, or message.parts", "tool_calls": "message.calls"})
+
     def __str__(self) -> str:
         """The message for people to read; its calls without their results."""
         return str(Conversation((self,), _NO_TIME))
@@ -238,7 +240,8 @@ class Message:
     @property
     def calls(self) -> tuple[ToolCall | MalformedCall, ...]:
         """The calls of this message in the order written, including malformed ones."""
-        return tuple([part for part in self.parts if isinstance(part, _CALLS)])
+        # Not `isinstance`, which takes longer: every step of the loop needs this.
+        return tuple([part for part in self.parts if type(part) is ToolCall or type(part) is MalformedCall])
 
     @property
     def is_trained(self) -> bool:
@@ -368,7 +371,11 @@ class Conversation:
         for message in messages:
             if message.__class__ is not Message:
                 raise ConversationError(_describe_wrong_message(message, "add() takes messages"))
-        return Conversation(self.messages + messages, self.now)
+        # Without `__init__`, which would check the messages again: the loop adds one at each of its steps.
+        extended = object.__new__(Conversation)
+        _set_messages(extended, self.messages + messages)
+        _set_now(extended, self.now)
+        return extended
 
     @property
     def pending(self) -> tuple[ToolCall | MalformedCall, ...]:
@@ -394,14 +401,15 @@ class Conversation:
 
     def check(self) -> None:
         """Raise `ConversationError` unless each result answers an earlier call, once, and in call order."""
-        expected: list[str] = []
+        expected: deque[str] = deque()
         seen: set[str] = set()
         for position, message in enumerate(self.messages):
             where = f"message {position} ({message.role})"
             if message.role == "tool":
                 if len(message.parts) != 1:
                     raise ConversationError(f"{where}: a tool message holds exactly one result")
-                expected = _check_answer(expected, message.result.call_id, where)
+                _check_answer(expected, message.result.call_id, where)
+                expected.popleft()
                 continue
             if expected and message.role == "assistant":
                 raise ConversationError(f"{where}: the call {expected[0]!r} before it has no result; add one")
@@ -414,9 +422,13 @@ class Conversation:
                 expected.append(call.id)
 
 
-def _check_answer(expected: Sequence[str], call_id: str, where: str) -> list[str]:
+_set_messages, _set_now = (vars(Conversation)[name].__set__ for name in ("messages", "now"))
+
+
+def _check_answer(expected: Collection[str], call_id: str, where: str) -> None:
+    first = next(iter(expected), None)
+    if call_id == first:
+        return
     if call_id not in expected:
         raise ConversationError(f"{where}: the result for {call_id!r} answers no open call; remove it or fix its id")
-    if expected[0] != call_id:
-        raise ConversationError(f"{where}: results must keep call order: {expected[0]!r} is answered first")
-    return list(expected[1:])
+    raise ConversationError(f"{where}: results must keep call order: {first!r} is answered first")

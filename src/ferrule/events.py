@@ -125,8 +125,6 @@ class Usage:
     """How many of those read were audio."""
 
     def __add__(self, other: Usage) -> Usage:
-        if self is NO_USAGE:  # for every run's first message
-            return other
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.cached_tokens + other.cached_tokens,
@@ -171,7 +169,7 @@ class MessageFinished:
     usage: Usage
     """The tokens of this request."""
     stop: StopReason
-    """`turn`, `calls`, `length`, `context`, `cancelled` or `error`."""
+    """`turn`, `calls`, `length`, `context`, `refusal`, `cancelled` or `error`."""
     prompt_ids: tuple[int, ...] = field(default=(), repr=False)
     """The token ids of a local model's prompt."""
     prompt_images: tuple[ImageInput, ...] = field(default=(), repr=False)
@@ -181,6 +179,8 @@ class MessageFinished:
     withheld: tuple[ToolCall, ...] = ()
     """Calls that a local model was too unsure of: the message asks about them instead of making them, and
     `confidences` are theirs."""
+    detail: str = ""
+    """What the model or its provider said about a refusal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ferrule._util.frame_tags import ANGLE, choose_tag
 from ferrule.blobs import hash_blob
 from ferrule.errors import ConversationError
 
@@ -18,7 +19,7 @@ MOST_BYTES = 100 * 1024 * 1024
 
 _IMAGE_SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _TEXT_TYPES = ("application/json", "application/toml", "application/xml", "application/yaml", "application/x-sh")
-_FRAME = re.compile(r"<(?=\s*/?\s*file\b)", re.IGNORECASE)
+_FRAMED = re.compile(r'\s*<file(?:-\d+)? name="')
 _SAME_TYPES = {"audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg"}
 # What `mimetypes` doesn't know everywhere.
 _BY_SUFFIX = {
@@ -133,15 +134,16 @@ def find_image_type(data: bytes) -> str | None:
 
 
 def frame_text(name: str, text: str) -> str:
-    """A text file as it is written into a message; neither its name nor its text can end or begin such a frame."""
-    # Quotes and line ends would let a name add lines; the text of a program must stay as it is otherwise.
+    """A text file as it is written into a message; neither its name nor its text can end the frame."""
+    # Quotes and line ends would let a name add lines. The text may be a program's, and stays as it is.
     plain = re.sub(r"[<&>\"\x00-\x1f\x7f\u2028\u2029]", lambda found: f"&#{ord(found[0])};", name)
-    return f'<file name="{plain}">\n{_FRAME.sub("&lt;", text.rstrip())}\n</file>'
+    tag = choose_tag("file", text, ANGLE)
+    return f'<{tag} name="{plain}">\n{text.rstrip()}\n</{tag}>'
 
 
 def is_framed(text: str) -> bool:
     """Whether a text begins with a file as `frame_text` writes it."""
-    return text.lstrip().startswith('<file name="')
+    return _FRAMED.match(text) is not None
 
 
 def _read_media(path: str | Path) -> tuple[bytes, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -178,15 +179,17 @@ def _pair_results(conversation: Conversation) -> list[tuple[Message, list[ToolRe
     isn't answered yet.
     """
     pairs: list[tuple[Message, list[ToolResult | None]]] = []
-    waiting: dict[str, list[tuple[list[ToolResult | None], int]]] = {}
+    waiting: dict[str, deque[tuple[list[ToolResult | None], int]]] = {}
     for message in conversation.messages:
         results: list[ToolResult | None] = [None] * len(message.calls)
-        for name in {call.id for call in message.calls}:
-            waiting[name] = [(results, at) for at, call in enumerate(message.calls) if call.id == name]
+        places: dict[str, deque[tuple[list[ToolResult | None], int]]] = {}
+        for at, call in enumerate(message.calls):
+            places.setdefault(call.id, deque()).append((results, at))
+        waiting.update(places)
         if message.role == "tool":
-            places = waiting.get(message.result.call_id)
-            if places:
-                answers, at = places.pop(0)
+            open_places = waiting.get(message.result.call_id)
+            if open_places:
+                answers, at = open_places.popleft()
                 answers[at] = message.result
             else:
                 results = [message.result]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ferrule
-from ferrule.agent.output import _find_fenced
+from ferrule.agent.json_answers import _find_fenced
 from ferrule.dialects.notations import harmony, native_words, sections
 from ferrule.dialects.reader.python import _PYTHON_NUMBER
 from ferrule.dialects.template.cuts import _SPECIAL

@@ -51,7 +51,8 @@ def test_nobody_to_ask_is_a_denial_that_says_so():
     assert result.status == "denied"
     assert result.text == (
         "error: denied: this call needs approval, and nobody can be asked "
-        "(the profile ask asks before double, which isn't known to be read-only)"
+        "(the profile ask asks before double, which isn't known to be read-only); "
+        "pass policy=Policy([Rule(action='allow', tool='double')]), or an approver"
     )
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 import pytest
 from running_tools import answer, answers, call
 
-from ferrule.execution import Executor, FileJournal, find_interrupted
+from ferrule.execution import CallWatch, Executor, FileJournal, find_interrupted
 from ferrule.execution.journal import read_entries
 from ferrule.tools.decorator import tool
 from ferrule.tools.registry import ToolRegistry
@@ -65,7 +65,7 @@ def test_cancelling_stops_async_tools_gives_up_sync_ones_and_records_all(tmp_pat
         async with ToolRegistry([waits, stuck, quick, never]).open() as bound:
             calls = [call(name, name) for name in ("waits", "stuck", "quick", "never")]
             executor = Executor(bound, journal=journal)
-            task = asyncio.create_task(executor.run_all(calls, CallScope(), on_result=told.append))
+            task = asyncio.create_task(executor.run_all(calls, CallScope(), watch=CallWatch(on_result=told.append)))
             await asyncio.sleep(0.1)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):

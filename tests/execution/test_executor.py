@@ -14,7 +14,15 @@ from running_tools import answer, answers, call
 
 from ferrule.conversation import MalformedCall, ToolCall
 from ferrule.errors import ToolFailed, ToolRetry
-from ferrule.execution import Decision, Executor, Policy, Rule, make_cancelled_result, make_interrupted_result
+from ferrule.execution import (
+    CallWatch,
+    Decision,
+    Executor,
+    Policy,
+    Rule,
+    make_cancelled_result,
+    make_interrupted_result,
+)
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.registry import ToolRegistry
 from ferrule.tools.scope import CallScope
@@ -201,7 +209,7 @@ def test_each_result_is_told_as_soon_as_it_is_there():
     async def run():
         async with ToolRegistry([wait]).open() as bound:
             calls = [call("wait", "slow", seconds=0.2), call("wait", "fast", seconds=0.01)]
-            return await Executor(bound).run_all(calls, CallScope(), on_result=told.append)
+            return await Executor(bound).run_all(calls, CallScope(), watch=CallWatch(on_result=told.append))
 
     assert [result.call_id for result in asyncio.run(run())] == ["slow", "fast"]
     assert [result.call_id for result in told] == ["fast", "slow"]
@@ -223,7 +231,9 @@ def test_who_watches_is_told_when_a_call_starts_and_as_what_it_runs():
     async def run():
         async with ToolRegistry([say]).open() as bound:
             executor = Executor(bound, approver=Editor())
-            return await executor.run_all([call("say", "a", text="hello")], CallScope(), on_start=started.append)
+            return await executor.run_all(
+                [call("say", "a", text="hello")], CallScope(), watch=CallWatch(on_start=started.append)
+            )
 
     assert asyncio.run(run())[0].text.startswith("edited\n")
     assert [(one.call.id, one.call.decode(), one.is_edited) for one in started] == [("a", {"text": "edited"}, True)]
@@ -243,7 +253,9 @@ def test_a_call_that_is_stopped_has_the_output_that_it_kept():
 
     async def run():
         async with ToolRegistry([count]).open() as bound:
-            task = asyncio.create_task(Executor(bound).run(call("count"), CallScope(), on_result=told.append))
+            task = asyncio.create_task(
+                Executor(bound).run(call("count"), CallScope(), watch=CallWatch(on_result=told.append))
+            )
             await asyncio.sleep(0.05)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -58,7 +58,7 @@ def test_an_async_intent_is_awaited():
         return command
 
     result = answer(act, call("act", command="make"), policy=EDITS)
-    assert result.text.endswith("(the profile accept-edits asks before act may run make)")
+    assert "(the profile accept-edits asks before act may run make); " in result.text
 
 
 def blocking(_arguments):
@@ -145,5 +145,13 @@ class Files(Toolset):
 def test_a_method_of_a_toolset_is_its_intent():
     policy = Policy((Rule("allow", target="/one/*"),), "ask")
     assert answer(Files("/one"), call("write", name="a"), policy=policy).text == "/one/a"
-    assert answer(Files("/two"), call("write", name="a"), policy=policy).text.endswith("write may write /two/a)")
-    assert answer(Files("/one"), call("drop", name="a"), policy=policy).text.endswith("drop may run rm /one/a)")
+    assert (
+        answer(Files("/two"), call("write", name="a"), policy=policy)
+        .text.partition(")")[0]
+        .endswith("write may write /two/a")
+    )
+    assert (
+        answer(Files("/one"), call("drop", name="a"), policy=policy)
+        .text.partition(")")[0]
+        .endswith("drop may run rm /one/a")
+    )

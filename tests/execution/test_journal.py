@@ -179,21 +179,61 @@ def test_a_full_disk_is_an_error(tmp_path):
 
 
 NAMES = ["api_key", "apiKey", "OPENAI_API_KEY", "token", "access_token", "password", "Authorization", "client-secret"]
-NAMES += ["x-api-key", "set-cookie", "privateKey", "db_passwd", "refreshTokens"]
+NAMES += [
+    "x-api-key",
+    "set-cookie",
+    "privateKey",
+    "db_passwd",
+    "refreshTokens",
+    "tokens",
+    "pass",
+    "dbPass",
+    "DB_PASS_2",
+]
+NAMES += [
+    "SSHPASS",
+    "pwd",
+    "jwt",
+    "id_jwt",
+    "proxy_auth",
+    "AccountKey",
+    "SharedAccessKey",
+    "STORAGE_KEY",
+    "SECRET_KEY_BASE",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_secrets_are_scrubbed_by_name_at_any_depth(name):
-    value = {"a": [{name: "hidden", "kept": "shown"}, {"name": name, "value": "hidden"}]}
+    headers = [{"name": name, "value": "hidden"}, {"Name": name, "Value": "hidden"}, {"Key": name, "Value": "hidden"}]
+    headers += [{"k": name, "v": "hidden"}, {"field": name, "text": "hidden"}]
+    pairs = [[name, "hidden"], ["Accept", "shown"]]
+    value = {"a": [{name: "hidden", "kept": "shown"}, *headers, pairs, f"{name}=hidden", f'"{name}": "hidden words"']}
+    value |= {"argv": ["run", f"--{name}", "hidden", "shown"], "json": json.dumps(headers), "one": [name, "hidden"]}
     text = json.dumps(scrub_secrets(value))
     assert "hidden" not in text
-    assert "shown" in text
+    assert text.count("shown") == 3
     assert "hidden" not in json.dumps(scrub_secrets({name: {"deep": ["hidden"]}}))
 
 
-@pytest.mark.parametrize("name", ["max_tokens", "tokens", "tokenizer", "key", "keyboard", "author", "path"])
+COUNTS = ["max_tokens", "tokens", "pass"]
+PLAIN = ["tokenizer", "key", "keyboard", "author", "path", "session", "cert", "primary_key", "public_key", "sort_key"]
+PLAIN += ["pass_rate", "bypass", "compass", "token_count", "authority", "passed", "monkey"]
+
+
+@pytest.mark.parametrize("name", [*COUNTS, *PLAIN])
 def test_what_only_sounds_like_a_secret_stays(name):
-    assert scrub_secrets({name: 5}) == {name: 5}
+    assert scrub_secrets({name: 5, f"{name}s": [[name, 7]]}) == {name: 5, f"{name}s": [[name, 7]]}
+    if name not in COUNTS:
+        for value in (
+            {name: "shown"},
+            {"name": name, "value": "shown"},
+            [name, "shown"],
+            f"{name}=shown {name}: shown",
+        ):
+            assert scrub_secrets(value) == value
+    else:
+        assert scrub_secrets({name: [1, 2]}) == {name: [1, 2]}
     assert scrub_secrets({"password": None, "token": True}) == {"password": None, "token": True}
 
 
@@ -205,6 +245,27 @@ def test_what_only_sounds_like_a_secret_stays(name):
         ("https://x/?token=hidden&page=2", "https://x/?token=[scrubbed]&page=2"),
         ('{"password": "hidden"}', '{"password": "[scrubbed]"}'),
         ("login --password hidden now", "login --password [scrubbed] now"),
+        ("AccountName=a;AccountKey=hidden==;Suffix=b", "AccountName=a;AccountKey=[scrubbed];Suffix=b"),
+        ("postgres://me:hidden@db/x https://b@c/d", "postgres://me:[scrubbed]@db/x https://b@c/d"),
+        ("password='two hidden' words", "password='[scrubbed]' words"),
+        ('echo "{\\"jwt\\": \\"hidden\\"}"', 'echo "{\\"jwt\\": \\"[scrubbed]\\"}"'),
+        ("password => 'hidden', pass := hidden", "password => '[scrubbed]', pass := [scrubbed]"),
+        ("curl -H 'Cookie: a=b; sid=hidden' x", "curl -H 'Cookie: [scrubbed]' x"),
+        ("Authorization: Digest hidden", "Authorization: Digest [scrubbed]"),
+        ("https://x/y?key=hiddenhiddenhidden&key=b", "https://x/y?key=[scrubbed]&key=b"),
+        ("run --db-pass hidden --pass-rate 5", "run --db-pass [scrubbed] --pass-rate 5"),
+        ("curl -u me:hidden -H x", "curl -u me:[scrubbed] -H x"),
+        (
+            "run -u 1000:1000 x; a basic problem; Basic bWU6aGlkZQ==",
+            "run -u 1000:1000 x; a basic problem; Basic [scrubbed]",
+        ),
+        ("Incorrect API key provided: hidden. Sort key: a", "Incorrect API key provided: [scrubbed] Sort key: a"),
+        ("<a:password>hidden words</a:password><pass>", "<a:password>[scrubbed]</a:password><pass>"),
+        ('password = """hidden"""', 'password = """[scrubbed]"""'),
+        ("-----BEGIN RSA PRIVATE KEY-----\nhid\nden\n-----END", "-----BEGIN RSA PRIVATE KEY-----[scrubbed]-----END"),
+        ("https://ghp_hiddenhiddenhidden@x/y ssh://git@x/y", "https://[scrubbed]@x/y ssh://git@x/y"),
+        ("https://x/?X-Amz-Signature=hiddenhiddenhidden", "https://x/?X-Amz-Signature=[scrubbed]"),
+        ("12 tests pass: 3 of them; auth=true, bypass=1, max_tokens=100",) * 2,
         ("the tokenizer reads tokens", "the tokenizer reads tokens"),
         ("count the tokens of this", "count the tokens of this"),
     ],
@@ -239,3 +300,9 @@ def test_an_executor_without_a_journal_writes_nothing(tmp_path):
 
     assert asyncio.run(run()).text == "page"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_names_of_secrets_without_values_take_time_linear_in_their_number():
+    """Quadratic time would be minutes here."""
+    for text in ("password" * 5_000, "api_key" * 5_000):
+        assert scrub_secrets({"text": text}, None) == {"text": text}

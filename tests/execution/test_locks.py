@@ -9,6 +9,7 @@ import time
 
 from running_tools import answers, call
 
+from counted_work import is_linear
 from ferrule.execution import FileJournal
 from ferrule.execution.journal import read_entries
 from ferrule.execution.locks import ReadWriteLock, get_lock
@@ -93,6 +94,15 @@ def test_first_come_first_served():
 
     asyncio.run(run())
     assert order == ["a", "b", "c", "d", "e"]
+
+
+async def test_a_lock_costs_the_same_however_many_hold_it():
+    async def share(count):
+        lock = ReadWriteLock()
+        for holder in [await lock.acquire(True) for _ in range(count)]:
+            holder.release()
+
+    assert await is_linear(share, 50)
 
 
 def test_a_result_is_either_in_time_or_late_and_never_lost(tmp_path):

@@ -183,7 +183,7 @@ def test_an_intent_that_asks_is_asked_for_where_the_tool_is_allowed():
 def test_an_always_overrides_the_profiles_ask_and_nothing_else():
     tool = spec(origin="mcp:x")
     always = derive_always(tool, None, trusted=False)
-    assert always.scope == "every call of edit"
+    assert always.scope == "every call of edit as the server defines it now"
     assert action(Policy().with_always(always), tool) == "allow"
     assert action(Policy().with_always(always), spec("edit_all", origin="mcp:x")) == "ask"
     assert action(Policy((Rule("ask"),)).with_always(always), tool) == "ask"

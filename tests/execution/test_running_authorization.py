@@ -100,7 +100,10 @@ def test_it_is_shown_as_a_running_call_that_can_not_be_edited():
 @pytest.mark.parametrize(("on_ask", "cause"), [("deny", "nobody can be asked"), ("pause", "a running call can't wait")])
 def test_where_nobody_can_be_asked_the_denial_says_so(on_ask, cause):
     result = answer(fetch, call("fetch", host="packages.example"), policy=ASK, on_ask=on_ask)
-    assert result.text == f"error: denied: this call needs approval, and {cause} ({WHY})"
+    assert result.text == (
+        f"error: denied: this call needs approval, and {cause} ({WHY}); pass "
+        "policy=Policy([Rule(action='allow', tool='fetch', effect='net', target='packages.example')]), or an approver"
+    )
 
 
 def test_an_always_answers_the_next_ones_also_those_that_ask_at_the_same_time():

@@ -14,7 +14,7 @@ from ferrule.errors import SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.doctor import detect_layers
 from ferrule.sandbox.mounted_files import MountedFile
 from ferrule.sandbox.python import Mount, PythonSandbox
-from ferrule.sandbox.python.mounts import resolve_mounts
+from ferrule.sandbox.python.mounts import read_mounts, resolve_mounts
 from ferrule.sandbox.python.parent.zygote_pool import ZygotePool, ZygoteSettings
 from ferrule.sandbox.tiers import Tier
 
@@ -231,7 +231,7 @@ def test_what_is_no_regular_file_is_refused_and_nothing_waits(tmp_path: Path) ->
         with pytest.raises(SandboxInputError):
             resolve_mounts([Mount(path, "x")])
     with pytest.raises(SandboxInputError, match="Mount"):
-        resolve_mounts([str(tmp_path)])  # type: ignore[list-item]
+        read_mounts([3])  # type: ignore[list-item]
 
 
 def test_two_files_have_two_names(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ SECRETS = {
     **dict.fromkeys(("DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "LD_PRELOAD", "XDG_RUNTIME_DIR", "DATABASE_URL"), "x"),
     # Let through by a pattern, kept back by their names.
     **dict.fromkeys(("CARGO_REGISTRY_TOKEN", "NODE_AUTH_TOKEN", "UV_INDEX_A_PASSWORD", "LC_SECRET", "PYTHON_KEY"), "x"),
+    **dict.fromkeys(
+        ("GO_SESSION", "NODE_CERT_DATA", "UV_JWT", "PYTHON_PASS", "CARGO_AUTH_X", "RUST_CRED", "GODSN"), "x"
+    ),
     # Kept back by what they hold.
     **dict.fromkeys(("UV_INDEX", "GOPROXY", "EDITOR"), "https://user:password@example.org/simple"),
 }

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.errors import SandboxInputError, SandboxUnavailable
+from ferrule.sandbox.hidden_paths import ProtectedNames
 from ferrule.sandbox.shell import HIDDEN, ShellSandbox
 from ferrule.sandbox.shell.workspace_scan import WorkspaceScan
 
@@ -355,7 +356,7 @@ async def test_more_secrets_at_the_top_than_can_be_covered_are_told(workspace: P
 def test_a_second_walk_reads_only_what_changed(workspace: Path) -> None:
     import re
 
-    scan = WorkspaceScan(str(workspace), re.compile(r"\.env.*"), {".git"}, 1000)
+    scan = WorkspaceScan(str(workspace), re.compile(r"\.env.*"), ProtectedNames.of([".git"]), 1000)
     for number in range(20):
         (workspace / f"inner/{number}").mkdir()
     time.sleep(0.05)

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.errors import SandboxUnavailable
+from ferrule.errors import FileAccessRefused, SandboxUnavailable
+from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.hidden_paths import UNRESERVED
 from ferrule.sandbox.shell import HIDDEN, PROTECTED, ShellSandbox
+from ferrule.sandbox.shell.access_plan import Access
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
 
@@ -39,30 +41,16 @@ SHOWN_FILES = {
     "keys.txt": "for everybody",
     "tfstate.md": "for everybody",
 }
-PROTECTED_FILES = {
+INNER = {
     ".git": "hooks/pre-commit",
     ".husky": "pre-commit",
     ".ferrule": "policy.toml",
-    "ferrule.toml": "",
-    ".mcp.json": "",
     ".vscode": "tasks.json",
-    ".idea": "workspace.xml",
-    ".zed": "tasks.json",
-    ".devcontainer": "devcontainer.json",
-    ".claude": "settings.json",
-    ".codex": "config.toml",
-    ".cursor": "mcp.json",
-    ".gemini": "settings.json",
-    ".windsurf": "hooks.json",
-    **{name.replace("*.", "any."): "settings" if "." not in name[1:] else "" for name in UNRESERVED},
-    ".exrc": "",
-    ".nvimrc": "",
-    ".vimrc": "",
-    ".gvimrc": "",
-    ".lvimrc": "",
-    ".rprofile": "",
+    ".config/mise*": "config.toml",
+    ".autoenv*": "",
+    **dict.fromkeys((".exrc", ".vimrc", ".gvimrc", ".nvimrc", ".lvimrc", ".rvmrc", ".rprofile", ".renviron"), ""),
 }
-NAMES = [name for name in PROTECTED_FILES if "/" not in name]
+"""What is written in a protected place, for those that aren't a file if there is a dot in their name."""
 
 
 def write(path: Path, text: str) -> None:
@@ -70,10 +58,11 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def file_of(place: Path) -> Path:
-    """A file in a protected place, or the place itself."""
-    inner = PROTECTED_FILES.get(place.name)
-    return place / inner if inner else place
+def make_place(folder: Path, name: str) -> tuple[Path, Path]:
+    """A protected place of a name on the list, and a file in it, or itself."""
+    place = folder / name.replace("*", "any")
+    inner = INNER.get(name, "" if "." in place.name[1:] else "settings")
+    return place, place / inner if inner else place
 
 
 @pytest.fixture
@@ -101,23 +90,35 @@ async def test_hidden(workspace: Path, below: str, tier: str) -> None:
 @TIERS
 @pytest.mark.parametrize("below", ["", "below/deep"])
 async def test_protected(workspace: Path, below: str, tier: str) -> None:
-    assert [name.replace("any.", "*.") for name in PROTECTED_FILES] == list(PROTECTED)
-    places = [workspace / below / name for name in (PROTECTED_FILES if not below else NAMES)]
-    for place in places:
-        write(file_of(place), "whole")
+    places = [make_place(workspace / below, name) for name in PROTECTED]
+    attempts = []
+    for place, file in places:
+        write(file, "whole ")
+        attempts.append(
+            f"echo x >>'{file}'; echo x >'{file}'; rm -rf '{place}'; mv '{place}' '{place}.old'; cat '{file}'"
+        )
     async with ShellSandbox(workspace, tier=tier) as shell:
-        for place in places:
-            file = file_of(place)
-            attempts = f"echo x >>{file}; echo x >{file}; rm -rf {place}; mv {place} {place}.old; cat {file}"
-            assert (await shell.run(attempts)).output.endswith("whole"), place
-            assert file.read_text() == "whole"
-        assert [place for place in places if not place.exists()] == []
+        done = await shell.run("\n".join(attempts), separate=True)
+    assert done.output.split() == ["whole"] * len(places)
+    assert [place for place, file in places if file.read_text() != "whole "] == []
+    access = FileAccess(workspace)
+    assert [file for _, file in places if can_write(access, file)] == []
+    missing = [make_place(workspace / "missing", name) for name in PROTECTED]
+    assert [file for _, file in missing if can_write(access, file)] == []
+
+
+def can_write(access: FileAccess, path: Path) -> bool:
+    try:
+        access.check(path, Access.WRITE)
+    except FileAccessRefused:
+        return False
+    return True
 
 
 async def test_protected_though_it_is_not_there(workspace: Path) -> None:
     async with ShellSandbox(workspace, tier="full") as shell:
-        for name in [name for name in NAMES if name not in UNRESERVED and not name.startswith("any.")]:
-            file = file_of(workspace / name)
+        for name in [name for name in PROTECTED if name not in UNRESERVED]:
+            _, file = make_place(workspace, name)
             attempts = (
                 f"mkdir -p {file.parent}; rmdir {name}; mv {name} x; ln -s below {name}; echo x >{file}; echo x >{name}"
             )
@@ -140,11 +141,15 @@ async def test_a_bundle_that_is_given_a_key_later(workspace: Path, tier: str) ->
 def test_the_page_names_what_is_protected_and_what_is_hidden_in_the_workspace() -> None:
     page = PAGE.read_text(encoding="utf-8")
     protected, hidden = (
-        re.findall(r"`([^`]+)`", page.partition(f"<!-- {name} -->")[2].partition("<!-- end -->")[0])
-        for name in ("protected", "hidden")
+        page.partition(f"<!-- {name} -->")[2].partition("<!-- end -->")[0] for name in ("protected", "hidden")
     )
-    assert tuple(protected[: len(PROTECTED)]) == PROTECTED
-    assert [name for name in HIDDEN if "/" not in name] == hidden
+    rows = [line.split(" | ") for line in protected.splitlines() if line.startswith("| ") and "`" in line]
+    named = [name.lower() for row in rows for name in re.findall(r"`([^`]+)`", row[1])]
+    assert sorted(named) == sorted(PROTECTED)
+    assert all(what.strip(" |") for *_, what in rows)
+    reserved = re.search(r"^- Missing (.+) can't be created", page, re.MULTILINE)
+    assert set(re.findall(r"`([^`]+)`", reserved[1])) == {*PROTECTED}.difference(UNRESERVED, ["ferrule.toml"])
+    assert [name for name in HIDDEN if "/" not in name] == re.findall(r"`([^`]+)`", hidden)
 
 
 def _many_repositories(folder: Path) -> None:
@@ -246,10 +251,14 @@ async def test_nothing_that_a_command_can_make_has_the_next_ones_refused(
 async def test_a_workspace_that_its_owner_is_shut_out_of_is_named(workspace: Path) -> None:
     async with ShellSandbox(workspace, tier="full") as shell:
         for mode in ("0500", "0400", "0300"):
-            await shell.run(f"chmod {mode} .")
+            workspace.chmod(int(mode, 8))
             with pytest.raises(SandboxUnavailable, match=rf"whose mode is {mode}: .*chmod u\+rwx"):
                 await shell.run("mkdir .vscode")
             workspace.chmod(0o700)
+        for mode in ("0400", "0300"):  # a command's is opened again after it
+            shut = await shell.run(f"chmod {mode} .")
+            assert ". couldn't be listed after the command: its owner was given access again" in shut.repositories[0]
+            assert workspace.stat().st_mode & 0o777 == 0o700
         assert (await shell.run("echo ran")).output == "ran\n"
 
 

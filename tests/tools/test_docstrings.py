@@ -61,6 +61,57 @@ def test_numpy_names_that_share_a_text_each_get_it():
     assert set(read_docstring(NUMPY, ["days", "weeks"]).parameters) == {"days", "weeks"}
 
 
+LOOSE = [
+    "Args:\n    x (int) : text x.\n    y : text y.",
+    "Args :\n    x (int): text x.\n    y: text y.",
+    "args:\n    x (dict[str, int], optional): text x.\n    y: text y.",
+    "ARGS:\n    x: text x.\n    y: text y.",
+    "Args:\n\n    x: text x.\n\n    y:\n        text y.",
+    "Args:\nx: text x.\ny: text y.",
+    "Args:\n    - x (int): text x.\n    - y: text y.",
+    "Args:\n    x -- text x.\n    y - text y.",
+    "Args:\n    `x` (int): text x.\n    **y**: text y.",
+    "Args:\n    x（int）：text x.\n    y：text y.",
+    "Args:\n    x: text x.\nOther Parameters:\n    y: text\n        y.",
+    "Args:\r\n    x: text x.\r\n    y: text y.\r\n",
+    "**Args**:\n- `x` (int): text x.\n- `y`: text y.",
+    "## Parameters\n- x: text x.\n- y: text y.",
+    ":param x : text x.\n:param int y : text y.",
+    ":param x - text x.\n:param list[int] y - text\n    y.",
+    "@param x: text x.\n@param y text y.\n@return: y",
+    "Args\n----\nx : int\n    text x.\ny : str\n    text y.",
+    "parameters:\n===========\nx : int\n    text x.\ny : str\n    text y.",
+]
+
+
+@pytest.mark.parametrize("section", LOOSE)
+def test_no_text_of_a_parameter_is_lost_where_it_is_written_differently(section):
+    for end in ("", "\n\nReturns:\n    x: text z."):
+        documented = read_docstring(f"Do it.\n\n{section}{end}", ["x", "y"])
+        assert documented.description == "Do it."
+        assert documented.parameters == {"x": "text x.", "y": "text y."}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Compare.\n\nParameters: see the manual.\n\nx - y is what it returns",
+        "Compare.\n\nArgs:\nthe usual ones.",
+        "Compare.\n\nIt needs: x, y",
+    ],
+)
+def test_prose_stays_in_the_description(text):
+    documented = read_docstring(text, ["x", "y"])
+    assert documented.description.split() == text.split()
+    assert documented.parameters == {}
+
+
+def test_a_type_is_no_description():
+    assert read_docstring("Do.\n\nParameters\n----------\nx : int\ny : str\n    text y.", ["x", "y"]).parameters == {
+        "y": "text y."
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "description"),
     [

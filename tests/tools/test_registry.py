@@ -103,10 +103,17 @@ def test_a_name_used_twice_names_both_origins():
         FILES | FILES
 
 
+class Plain:
+    def look(self, name: str) -> str:
+        """Look."""
+        return name
+
+
 @pytest.mark.parametrize(
     ("item", "said"),
     [
         (Counter.count_up, "'count_up' is a method; pass Counter itself"),
+        (Plain.look, r"'look' is a method without its object; pass that of an object, as in using\(object.look\)"),
         (Toolset, "has no method marked @tool"),
         (int, "'int' is a class but not a Toolset"),
         (7, "7 is not a tool"),

@@ -172,3 +172,37 @@ def test_names_are_keywords_too():
     assert tool.name == "n"
     with pytest.raises(TypeError, match="unknown option 'readonly'"):
         Tool.from_schema("n", "d", {"type": "object"}, everything, readonly=True)
+
+
+ONE = {"properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
+KINDS = [
+    {"properties": {"kind": {"const": "a"}, "x": {"type": "integer"}}, "required": ["kind", "x"]},
+    {"properties": {"kind": {"const": "b"}, "y": {"type": "integer"}}, "required": ["kind", "y"]},
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments", "said"),
+    [
+        (
+            {"anyOf": [{"required": ["id"]}, {"required": ["name"]}]},
+            {},
+            "one of these: id (an integer); or name (a str",
+        ),
+        (
+            {"oneOf": [{"required": ["id"]}, {"required": ["name"]}]},
+            {"id": 1, "name": "b"},
+            "only one of these: id; or",
+        ),
+        ({"oneOf": KINDS}, {}, 'one of these: kind ("a") and x (an integer); or kind ("b") and y (an integer)'),
+        ({"oneOf": KINDS}, {"kind": "a"}, 'one of these: x (an integer); or kind as "b" and y (an integer)'),
+        ({"not": {"required": ["id", "name"]}}, {"id": 1, "name": "b"}, "not all of these: id, name"),
+        ({"dependentRequired": {"id": ["name"]}}, {"id": 1}, "name beside id"),
+        ({"minProperties": 1}, {}, "at least 1 of its fields"),
+    ],
+)
+def test_a_rule_at_the_root_names_what_is_missing(rule, arguments, said):
+    tool = Tool.from_schema("look", "", {"type": "object", **ONE, **rule}, lambda **_: "")
+    with pytest.raises(ArgumentsInvalid) as wrong:
+        tool.bind(arguments)
+    assert f"expected {said}" in str(wrong.value)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
+from ferrule.dialects.catalogue import get_notation
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.registry import ToolRegistry
 from ferrule.tools.toolset import Toolset
@@ -92,3 +93,23 @@ def test_a_function_has_no_group() -> None:
         return text.upper()
 
     assert group_of(shout) is None
+
+
+def test_a_method_without_a_docstring_has_the_description_of_its_class() -> None:
+    class Lights(Toolset):
+        """The lights of the house."""
+
+        def switch(self, room: str) -> str:
+            return room
+
+        def dim(self, room: str) -> str:
+            """Dim the lights of a room."""
+            return room
+
+    for item in (Lights, Lights()):
+        switch, dim = ToolRegistry([item]).specs
+        assert (switch.description, dim.description) == ("The lights of the house.", "Dim the lights of a room.")
+        offered = ToolRegistry([item]).schemas("openai")
+        assert offered[0]["function"]["description"] == "The lights of the house."
+        for name in ("hermes", "json_in_tag", "pythonic", "native"):
+            assert get_notation(name).offer([switch, dim]).count("The lights of the house.") == 1

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from ferrule.builtin_tools.default_sandboxes import default_python
 from ferrule.conversation import Image, Text
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, ToolDefinitionError
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.tools.scope import CallScope
 from ferrule.toolspec import Annotations
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ferrule.sandbox.python import Mount, PythonSandbox
 
 TIMEOUT: Final = 30.0
@@ -43,13 +45,16 @@ def python_tool(
     timeout: float = TIMEOUT,
     memory: int = MEMORY,
     inputs: Mapping[str, Any] | None = None,
-    mounts: Sequence[Mount] = (),
+    mounts: Sequence[Mount | Path | str] = (),
 ) -> Tool:
     """Make a tool that runs Python in `sandbox`, by default the process's own. The caller closes a given sandbox.
 
     `timeout` is in seconds, `memory` in bytes. Each call gets new copies of `inputs`: variables, and files by name.
-    `mounts` are files that the code can read without a copy, and can't change.
+    `mounts` are files, as paths or `Mount`s, that the code can read without a copy, and can't change. Raises
+    `SandboxInputError` for any other mount.
     """
+    check_sandbox(sandbox, timeout, inputs)
+    files = read_given_mounts(mounts)
 
     async def run(code: Code, scope: CallScope) -> list[Text | Image]:
         from ferrule.builtin_tools.python_results import convert_error, render_call
@@ -57,18 +62,39 @@ def python_tool(
         used = default_python() if sandbox is None else sandbox
         try:
             seconds = limit_seconds(timeout, scope)
-            done = await used.run(code, inputs, timeout=seconds, memory=memory, mounts=mounts)
+            done = await used.run(code, inputs, timeout=seconds, memory=memory, mounts=files)
         except FerruleError as error:
             raise convert_error(error) from error
         return await render_call(done, scope.blobs)
 
-    at_hand = [*(inputs or ()), *(mount.shown_name for mount in mounts)]
+    at_hand = [*(inputs or ()), *(mount.shown_name for mount in files)]
     return tool(
         name=name,
         description=_DESCRIPTION + (f" These are at hand: {', '.join(at_hand)}." if at_hand else ""),
         annotations=CONTAINED if is_contained(sandbox) else Annotations(),
-        intent=_make_intent(sandbox, mounts),
+        intent=_make_intent(sandbox, files),
     )(run)
+
+
+def check_sandbox(sandbox: object, timeout: float, inputs: object) -> None:
+    """Raise `ToolDefinitionError` for what is no sandbox, and for a timeout or inputs that no call could have."""
+    if sandbox is not None and not hasattr(sandbox, "tier"):
+        raise ToolDefinitionError(
+            f"the sandbox must be a PythonSandbox, such as PythonSandbox(tier='none'), not {sandbox!r}"
+        )
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise ToolDefinitionError(f"timeout must be seconds, not {timeout!r}")
+    if not isinstance(inputs, Mapping | None):
+        raise ToolDefinitionError(f"inputs must be a dict of variables and files by name, not {inputs!r}")
+
+
+def read_given_mounts(mounts: Sequence[Mount | Path | str]) -> tuple[Mount, ...]:
+    """Read mounts; the sandbox is imported only if there are any. Raises `SandboxInputError`."""
+    if not mounts:
+        return ()
+    from ferrule.sandbox.python.mounts import read_mounts
+
+    return read_mounts(mounts)
 
 
 def preview_code(arguments: Mapping[str, Any]) -> Intent:

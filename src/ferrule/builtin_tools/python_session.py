@@ -13,9 +13,11 @@ from ferrule.builtin_tools.python_code import (
     MEMORY,
     TIMEOUT,
     Code,
+    check_sandbox,
     is_contained,
     limit_seconds,
     preview_code,
+    read_given_mounts,
 )
 from ferrule.conversation import Image, Text
 from ferrule.errors import FerruleError, SandboxInputError, ToolDefinitionError, ToolFailed
@@ -24,6 +26,8 @@ from ferrule.tools.scope import CallScope
 from ferrule.tools.toolset import Toolset
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ferrule.sandbox.python import Mount, PythonSandbox, SandboxSession
 
 _STATEFUL = replace(CONTAINED, idempotent=False)
@@ -35,9 +39,10 @@ class PythonSession(Toolset):
     The session begins at the first call, in `sandbox` or the process's own, and ends when the Toolset is closed. It is
     contained like `ferrule.builtin_tools.python`, and so `read_only`: it changes only its own variables. `timeout` is
     in seconds per call, `memory` in bytes for the whole session. `inputs` are present from the start, as variables and
-    files; `mounts` are files that the code reads without a copy. An instance belongs to one event loop.
+    files; `mounts` are files, as paths or `Mount`s, that the code reads without a copy. An instance belongs to one
+    event loop.
 
-    Raises `ToolDefinitionError` for a sandbox without containment.
+    Raises `ToolDefinitionError` for a sandbox without containment, and `SandboxInputError` for what is no mount.
     """
 
     name = "python"
@@ -50,15 +55,16 @@ class PythonSession(Toolset):
         timeout: float = TIMEOUT,
         memory: int = MEMORY,
         inputs: Mapping[str, Any] | None = None,
-        mounts: Sequence[Mount] = (),
+        mounts: Sequence[Mount | Path | str] = (),
     ) -> None:
+        check_sandbox(sandbox, timeout, inputs)
         if not is_contained(sandbox):
             raise ToolDefinitionError("a PythonSession is annotated as read-only, so its sandbox must be contained")
         self._sandbox = sandbox
         self._timeout = timeout
         self._memory = memory
         self._inputs = inputs
-        self._mounts = mounts
+        self._mounts = read_given_mounts(mounts)
         self._session: SandboxSession | None = None
         self._turn = asyncio.Lock()
 

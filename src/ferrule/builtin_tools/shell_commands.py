@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from ferrule.builtin_tools.default_sandboxes import close_at_exit, make_once
 from ferrule.builtin_tools.python_code import limit_seconds
 from ferrule.builtin_tools.shell_plan import SandboxTraits, plan_command
-from ferrule.errors import ToolFailed, ToolRetry
+from ferrule.errors import ToolDefinitionError, ToolFailed, ToolRetry
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Intent
 from ferrule.tools.scope import CallScope
@@ -74,6 +74,8 @@ def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a 
     """
     if workspace is None or isinstance(workspace, str | os.PathLike):
         find, traits = _make_finder(workspace, mode, network), SandboxTraits.of(mode, network, None)
+    elif not hasattr(workspace, "tier"):
+        raise ToolDefinitionError(f"the workspace of a shell must be a folder or a ShellSandbox, not {workspace!r}")
     else:
         find, traits = (lambda: workspace), SandboxTraits.of(workspace.mode, workspace.network, workspace.tier)
 

@@ -11,6 +11,7 @@ from ferrule.execution.journal import FileJournal, InterruptedCall, Journal, Nul
 from ferrule.execution.policy import Policy
 from ferrule.execution.results import read_result_tool
 from ferrule.execution.rules import Rule, Verdict
+from ferrule.execution.run_call import CallWatch
 from ferrule.execution.terminal_approver import TerminalApprover
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ApprovalRequest",
     "Approver",
+    "CallWatch",
     "Decision",
     "Executor",
     "FileJournal",

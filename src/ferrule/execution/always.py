@@ -7,14 +7,15 @@ import os
 import shlex
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from ferrule.errors import choose_advice
 from ferrule.execution.command_carriers import CHANGING_RIGHTS, SHELLS
 from ferrule.execution.command_scope import find_uncovered_word
 from ferrule.execution.rule_matching import escape_pattern, find_effect_outside, make_folder_pattern
-from ferrule.execution.rules import PolicySubject, Rule, list_folders
+from ferrule.execution.rules import PolicySubject, Rule, is_of_server, list_folders, write_definition
 from ferrule.tools.intent import Effect, Intent
 
 
@@ -51,7 +52,12 @@ class SessionGrants:
 
 
 def write_rule(rule: Rule) -> str:
-    """Write a rule on one line, as `ferrule.toml` would have it; the place of the tool is left out."""
+    """Write a rule on one line, as `ferrule.toml` would have it; the tool's location and definition are left out."""
+    written = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in _list_fields(rule).items()]
+    return f"{{ {', '.join(written)} }}"
+
+
+def _list_fields(rule: Rule) -> dict[str, str | bool]:
     values = {
         "action": rule.action,
         "tool": rule.tool if rule.tool != "*" else None,
@@ -60,36 +66,51 @@ def write_rule(rule: Rule) -> str:
         "effect": rule.effect,
         "target": rule.target,
     }
-    written = [
-        f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items() if value is not None
-    ]
-    return f"{{ {', '.join(written)} }}"
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def write_policy_line(rules: Iterable[str]) -> str:
+    """Write the line of a policy file that has these rules, each as `write_rule` writes it."""
+    return f"rules = [{', '.join(rules)}]"
+
+
+def advise_allowing(always: Always | None) -> str:
+    """Advise how to allow a call that nobody could be asked about; `always` is what an "always" to it would allow."""
+    if always is None:
+        return choose_advice("pass an approver", "run the command at a terminal")
+    given = [", ".join(f"{name}={value!r}" for name, value in _list_fields(rule).items()) for rule in always.rules]
+    return choose_advice(
+        f"pass policy=Policy([{', '.join(f'Rule({one})' for one in given)}]), or an approver",
+        f"the policy's line for this one: {write_policy_line(map(write_rule, always.rules))}",
+    )
 
 
 def derive_always(
-    tool: PolicySubject, intent: Intent | None, trusted: bool, workspace: Path | None = None
+    tool: PolicySubject, intent: Intent | None, trusted: bool, workspace: Path | str | None = None
 ) -> Always | None:
     """Derive what an "always" to this call would allow; None if nothing sensible would be narrow enough.
 
-    Without effects, or with effects claimed by an untrusted origin, that is every call of the tool. With effects it is
-    calls that do no more than this one:
+    Without effects, or with effects claimed by an untrusted origin, that is every call of the tool; of a server's tool,
+    as long as the server doesn't change its definition. With effects it is calls that do no more than this one:
 
     - A program stands for its exact words, one of `SUBCOMMANDS` for the words up to its subcommand. Code, programs
       that remove, gain rights or run any other program, and commands whose words aren't known give None.
     - A path stands for its folder and everything below, if that is inside the workspace and not the whole of it; else
       for itself. What a command writes by a redirection stands for itself; writing outside by a command gives None.
     """
-    name, location = escape_pattern(tool.name), getattr(tool, "location", None)
+    base, defined = Rule("allow", escape_pattern(tool.name), location=getattr(tool, "location", None)), ""
+    if is_of_server(tool):
+        base, defined = replace(base, definition=write_definition(tool)), " as the server defines it now"
     if intent is None or not intent.effects or not trusted:
-        return Always(f"every call of {tool.name}", (Rule("allow", name, location=location),))
+        return Always(f"every call of {tool.name}{defined}", (base,))
     is_command, folders = any(effect.words for effect in intent.effects), list_folders(tool, workspace)
     rules: list[Rule] = []
     scopes: dict[str, list[str]] = {}
     for effect in intent.effects:
         if effect.words:
-            derived = _derive_for_program(name, location, effect, folders)
+            derived = _derive_for_program(base, effect, folders)
         else:
-            derived = _derive_for_target(name, location, effect, is_command, folders)
+            derived = _derive_for_target(base, effect, is_command, folders)
         if derived is None:
             return None
         rule, scope = derived
@@ -102,7 +123,7 @@ def derive_always(
 
 
 def _derive_for_target(
-    name: str, location: str | None, effect: Effect, is_command: bool, folders: Sequence[Path]
+    base: Rule, effect: Effect, is_command: bool, folders: Sequence[Path]
 ) -> tuple[Rule, str] | None:
     is_write = effect.kind == "write"
     if effect.kind == "run" or (is_write and effect.is_protected):
@@ -116,7 +137,7 @@ def _derive_for_target(
     target = make_folder_pattern(effect)
     if is_outside or (is_file and ((is_write and is_command) or _is_in_root(effect, folders))):
         target = escape_pattern(effect.target)
-    return Rule("allow", name, effect=effect.kind, target=target, location=location), f"{effect.kind} {target}"
+    return replace(base, effect=effect.kind, target=target), f"{effect.kind} {target}"
 
 
 def _is_in_root(effect: Effect, folders: Sequence[Path]) -> bool:
@@ -125,9 +146,7 @@ def _is_in_root(effect: Effect, folders: Sequence[Path]) -> bool:
     return real in roots or os.path.dirname(real) in roots  # noqa: PTH120 - a text already
 
 
-def _derive_for_program(
-    name: str, location: str | None, effect: Effect, folders: Sequence[Path]
-) -> tuple[Rule, str] | None:
+def _derive_for_program(base: Rule, effect: Effect, folders: Sequence[Path]) -> tuple[Rule, str] | None:
     words = effect.words
     program = words[0].rpartition("/")[2]
     if program in NEVER or _runs_given_code(program, words):
@@ -139,7 +158,7 @@ def _derive_for_program(
         length = 0  # only exactly this
     kept = words[:length] if length else words
     command = " ".join(shlex.quote(escape_pattern(word)) for word in kept)
-    rule = Rule("allow", name, effect=effect.kind, location=location, command=command, exact=not length)
+    rule = replace(base, effect=effect.kind, command=command, exact=not length)
     return rule, f"{shlex.join(kept)}{' …' if length else ''}"
 
 

@@ -11,15 +11,15 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, final
 
-from ferrule.conversation import MalformedCall, ToolCall
-from ferrule.errors import FerruleError, PolicyError, PolicyWarning, ToolFailed
-from ferrule.execution.always import Always, derive_always, write_rule
-from ferrule.execution.approver import Approver, confirms_edits
+from ferrule.conversation import MalformedCall, ToolCall, ToolResult
+from ferrule.errors import ConversationError, FerruleError, PolicyError, PolicyWarning, ToolFailed
+from ferrule.execution.always import Always, advise_allowing, derive_always, write_rule
+from ferrule.execution.approver import Approver, Decide, confirms_edits, make_approver
 from ferrule.execution.call_clock import pause_calls
-from ferrule.execution.conflicts import is_same_change
-from ferrule.execution.decisions import ApprovalRequest, Decision, Pending, hash_request
+from ferrule.execution.conflicts import is_same_change, may_write
+from ferrule.execution.decisions import NOBODY, ApprovalRequest, Decision, Pending, hash_request
 from ferrule.execution.error_results import (
     describe_failure,
     make_error_result,
@@ -37,9 +37,9 @@ from ferrule.execution.proposals import (
     to_json_value,
 )
 from ferrule.execution.read_intent import IntentTimeout, find_timeout, read_intent
-from ferrule.execution.rules import Verdict, list_folders
+from ferrule.execution.rules import Verdict, list_folders, write_definition
 from ferrule.tools.decorator import Tool
-from ferrule.tools.intent import Intent
+from ferrule.tools.intent import Diff, Intent, is_judged_again
 from ferrule.tools.registry import BoundRegistry
 from ferrule.tools.scope import CallScope
 
@@ -53,8 +53,9 @@ _warned: dict[str | tuple[str, type[Warning], int], int] = {}
 """What Python's warnings remember, so that each problem is shown once."""
 
 
+@final
 @dataclass(slots=True)
-class _Question:
+class Question:
     """A call that somebody must decide on: as it was proposed, and with the last edit."""
 
     original: ProposedCall
@@ -66,8 +67,8 @@ class _Question:
 class Authorizer:
     """Decides on calls. `policy` is the current one: an "always" answer adds a rule to it.
 
-    `timeout`, in seconds, applies to the intents of tools without their own. Raises `PolicyError` if `policy` isn't a
-    `Policy`; a rule that names an unknown tool or argument is a `PolicyWarning`.
+    `timeout`, in seconds, applies to the intents of tools without their own. A rule that names an unknown tool or
+    argument is a `PolicyWarning`.
     """
 
     __slots__ = ("_approver", "_asking", "_defaults", "_on_ask", "_timeout", "policy", "registry")
@@ -76,18 +77,16 @@ class Authorizer:
         self,
         registry: BoundRegistry,
         policy: Policy,
-        approver: Approver | None,
+        approver: Approver | Decide | None,
         on_ask: Literal["deny", "pause"],
         timeout: float | None = None,
     ) -> None:
-        if not isinstance(policy, Policy):
-            raise PolicyError(f"policy must be a Policy, not {policy!r}; a profile is given as Policy(profile=...)")
         self.registry = registry
         self.policy = policy
-        self._approver = approver
+        self._approver = None if approver is None else make_approver(approver)
         self._on_ask = on_ask
         self._timeout = timeout
-        self._asking = asyncio.Lock()
+        self._asking: asyncio.Lock | None = None
         self._defaults: dict[str, dict[str, Any]] = {}
         if policy.rules and not policy.is_shared:
             for problem in policy.find_unused(_list_with_nested(registry.tools)):
@@ -95,11 +94,11 @@ class Authorizer:
                 warnings.warn_explicit(problem, PolicyWarning, "<policy>", 0, registry=_warned)
 
     async def authorize(
-        self, call: ToolCall | MalformedCall, scope: CallScope, decision: Decision | None = None
+        self, call: ToolCall | MalformedCall, scope: CallScope, decision: Decision | None
     ) -> PermittedCall | RefusedCall | Pending:
-        """Decide whether a call may run. `decision` was made on it earlier; its hash binds it to the call."""
-        outcome = await self._judge_call(call, scope, decision)
-        return await self._ask(outcome, scope) if isinstance(outcome, _Question) else outcome
+        """Decide whether a call may run: `judge`, then `ask` if there is a question."""
+        outcome = await self.judge(call, scope, decision)
+        return await self.ask(outcome, scope) if type(outcome) is Question else outcome
 
     async def authorize_all(
         self, calls: Sequence[ToolCall | MalformedCall], scope: CallScope, decisions: Mapping[str, Decision]
@@ -109,17 +108,24 @@ class Authorizer:
         An approver that has `decide_all` is asked about all of them at once, after each was judged; any other about
         one after the other, each of which is judged just before.
         """
+        each = [(call, decisions.get(call.id) if decisions else None) for call in calls]
         if getattr(self._approver, "decide_all", None) is None:
-            return [await self.authorize(call, scope, decisions.get(call.id)) for call in calls]
-        outcomes = [await self._judge_call(call, scope, decisions.get(call.id)) for call in calls]
-        questions = {place: one for place, one in enumerate(outcomes) if isinstance(one, _Question)}
+            return [await self.authorize(call, scope, decision) for call, decision in each]
+        outcomes = [await self.judge(call, scope, decision) for call, decision in each]
+        questions = {place: one for place, one in enumerate(outcomes) if isinstance(one, Question)}
         decided = await self._ask_together(questions, scope) if len(questions) > 1 else {}
         return [
             decided[place] if place in decided
-            else await self._ask(one, scope) if isinstance(one, _Question)
+            else await self.ask(one, scope) if isinstance(one, Question)
             else one
             for place, one in enumerate(outcomes)
         ]  # fmt: skip
+
+    def may_write(self, proposal: ProposedCall) -> bool:
+        """Whether a call may change what later ones would do."""
+        if proposal.intent is not None:
+            return may_write(proposal.intent)
+        return not all(self.policy.resolve_hints(tool).read_only for tool in _list_with_nested([proposal.tool]))
 
     async def authorize_running(self, permitted: PermittedCall, intent: Intent, scope: CallScope) -> Verdict:
         """Decide whether a running call may also do what `intent` says. Raises what the approver raises."""
@@ -127,11 +133,12 @@ class Authorizer:
             raise ToolFailed(f"CallScope.authorize needs an Intent, not {intent!r}")
         before = permitted.proposal
         # Several running calls may ask at once: an "always" to one may answer the next.
+        self._asking = self._asking or asyncio.Lock()
         async with self._asking:
             verdict = self._judge(before, intent, scope)
             if verdict.action != "ask":
                 return verdict
-            outcome = await self._ask(
+            outcome = await self.ask(
                 self._make_question(replace(before, intent=intent, verdict=verdict, is_running=True), scope), scope
             )
         assert isinstance(outcome, PermittedCall | RefusedCall), "a running call doesn't pause"
@@ -140,12 +147,53 @@ class Authorizer:
             permitted.comment = "\n".join(filter(None, (permitted.comment, outcome.comment)))
         return outcome.verdict
 
+    async def authorize_again(
+        self, one: PermittedCall | RefusedCall, scope: CallScope, decision: Decision | None = None
+    ) -> PermittedCall | RefusedCall | Pending:
+        """Decide on a call that an earlier one of its message, which has run by now, may have changed.
+
+        One that was approved and still makes the same change isn't asked about again. `decision` is for one that
+        couldn't be judged before.
+        """
+        token = is_judged_again.set(True)
+        try:
+            if isinstance(one, RefusedCall):
+                return await self.authorize(one.call, scope, decision)
+            return await self._judge_again(one, scope)
+        finally:
+            is_judged_again.reset(token)
+
+    async def _judge_again(self, one: PermittedCall, scope: CallScope) -> PermittedCall | RefusedCall | Pending:
+        before, proposal = one.proposal.intent, one.proposal
+        assert before is not None, "an earlier call can only change what an intent says"
+        try:
+            now = await self._read_intent(proposal.tool, proposal.arguments, scope)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the tool's own checks may raise anything
+            return RefusedCall(
+                proposal.call, _make_failed(proposal.call, error, proposal.call.arguments), proposal.plain, one.verdict
+            )
+        proposal = replace(proposal, intent=now, verdict=self._judge(proposal, now, scope))
+        if one.was_asked and (_is_same_state(before, now) or is_same_change(before, now)):
+            return replace(one, proposal=proposal)
+        if proposal.verdict.action == "deny":
+            return proposal.deny(proposal.verdict.reason, proposal.verdict.by)
+        if proposal.verdict.action == "allow" and not one.was_asked:
+            return PermittedCall(proposal, proposal.verdict)
+        if one.was_asked and self._approver is None and self._on_ask == "deny":
+            return proposal.deny(_CHANGED, _EXECUTOR)
+        question = self._make_question(proposal, scope)
+        question.request = replace(question.request, is_changed=one.was_asked)
+        outcome = await self.ask(question, scope)
+        if isinstance(outcome, PermittedCall):
+            outcome.edited_from = outcome.edited_from or one.edited_from
+            outcome.comment = outcome.comment or one.comment
+        return outcome
+
     async def recheck(self, permitted: PermittedCall, scope: CallScope) -> PermittedCall | RefusedCall:
-        """Check a call just before it runs, and ask again if necessary.
+        """Check a call just before it runs.
 
         A call that the policy allowed is judged again, since a link may lead elsewhere by now. One that somebody
-        approved must have the same precondition. If an earlier call of the same message has changed it, it may still
-        make the same change; otherwise the approver is shown the new one.
+        approved must have the same precondition.
         """
         proposal = permitted.proposal
         before = proposal.intent
@@ -155,53 +203,31 @@ class Authorizer:
             has_folders = list_folders(proposal.tool, scope.workspace)
             is_allowed = not has_folders or self._judge(proposal, before, scope).action == "allow"
             return permitted if is_allowed else proposal.deny(_CHANGED, _EXECUTOR)
-        if before.precondition is None and not permitted.follows_conflict:
+        if before.precondition is None:
             return permitted
         try:
             now = await self._read_intent(proposal.tool, proposal.arguments, scope)
+        except IntentTimeout:
+            return proposal.deny(_CHANGED, _EXECUTOR)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - an intent that fails now counts as changed
-            if isinstance(error, IntentTimeout):
-                return proposal.deny(_CHANGED, _EXECUTOR)
-            call = proposal.call
-            status, reason = describe_failure(error, call.arguments)
-            if not permitted.follows_conflict:
-                return proposal.deny(f"{_CHANGED}: {reason}", _EXECUTOR)
-            # Its own earlier call is what the model must hear about.
-            result = make_error_result(call.id, call.name, status, reason)
-            return RefusedCall(call, result, proposal.plain, permitted.verdict)
-        is_same = now.precondition == before.precondition and before.precondition is not None
-        if is_same or (permitted.follows_conflict and is_same_change(before, now)):
-            return permitted
-        if permitted.follows_conflict:
-            return await self._ask_again(permitted, now, scope)
-        return proposal.deny(_CHANGED, _EXECUTOR)
+            return proposal.deny(f"{_CHANGED}: {describe_failure(error, proposal.call.arguments)[1]}", _EXECUTOR)
+        return permitted if _is_same_state(before, now) else proposal.deny(_CHANGED, _EXECUTOR)
 
-    async def _ask_again(self, permitted: PermittedCall, now: Intent, scope: CallScope) -> PermittedCall | RefusedCall:
-        """Ask about a call that does something else since an earlier one of its message has run."""
-        proposal = replace(permitted.proposal, intent=now, verdict=self._judge(permitted.proposal, now, scope))
-        if proposal.verdict.action == "deny" or self._approver is None:
-            return proposal.deny(_CHANGED if self._approver is None else proposal.verdict.reason, _EXECUTOR)
-        question = self._make_question(proposal, scope)
-        question.request = replace(question.request, is_changed=True)
-        outcome = await self._ask(question, scope)
-        assert isinstance(outcome, PermittedCall | RefusedCall), "there is an approver"
-        if isinstance(outcome, PermittedCall):
-            outcome.edited_from = outcome.edited_from or permitted.edited_from
-            outcome.comment = outcome.comment or permitted.comment
-        return outcome
-
-    async def _judge_call(
+    async def judge(
         self, call: ToolCall | MalformedCall, scope: CallScope, decision: Decision | None
-    ) -> PermittedCall | RefusedCall | _Question:
-        """Check and judge a call, and apply an earlier decision on it."""
+    ) -> PermittedCall | RefusedCall | Question:
+        """Check and judge a call, and apply `decision`, which was made on it earlier and is bound to it by its hash."""
         if isinstance(call, MalformedCall):
             return RefusedCall(call, make_malformed_result(call), call.raw)
-        tool = self.registry.get(call.name)
+        try:
+            tool = self.registry.get(call.name)
+        except AttributeError:
+            raise ConversationError(f"an executor answers ToolCalls, not {call!r}") from None
         if tool is None:
             result = make_unknown_tool_result(call, self.registry.find_nearest(call.name), self.registry.names)
             return RefusedCall(call, result, decode_for_journal(call.arguments))
         proposal = await self._propose(call, tool, call.arguments, scope)
-        if isinstance(proposal, RefusedCall):
+        if type(proposal) is RefusedCall:
             return proposal
         verdict = proposal.verdict
         if verdict.action == "deny":
@@ -214,20 +240,17 @@ class Authorizer:
         return PermittedCall(proposal, verdict) if verdict.action == "allow" else question
 
     async def _propose(self, call: ToolCall, tool: Tool, text: str, scope: CallScope) -> ProposedCall | RefusedCall:
-        intent = None
+        intent = plain = None
         try:
             arguments = tool.rules.bind(text)
             plain = convert_arguments(arguments)
             if tool.intent is not None:
                 intent = await self._read_intent(tool, arguments, scope)
-            seen = self._add_defaults(tool, plain)
+            seen = self._add_defaults(tool, plain) if self.policy.matches_arguments else plain
             verdict = self.policy.judge(tool, seen, intent, scope.workspace)
-        except IntentTimeout:
-            result = make_error_result(call.id, call.name, "timeout", _NOT_IN_TIME)
-            return RefusedCall(call, result, decode_for_journal(text))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the tool's own checks may raise anything
-            status, reason = describe_failure(error, text)
-            return RefusedCall(call, make_error_result(call.id, call.name, status, reason), decode_for_journal(text))
+            unjudged = None if plain is None or tool.intent is None or intent is not None else tool
+            return RefusedCall(call, _make_failed(call, error, text), decode_for_journal(text), unjudged=unjudged)
         return ProposedCall(call, tool, arguments, plain, intent, verdict)
 
     async def _read_intent(self, tool: Tool, arguments: Mapping[str, Any], scope: CallScope) -> Intent:
@@ -235,14 +258,14 @@ class Authorizer:
 
     def _judge(self, proposal: ProposedCall, intent: Intent | None, scope: CallScope) -> Verdict:
         """Judge a call anew, with what it would do by now."""
-        seen = self._add_defaults(proposal.tool, proposal.plain)
+        seen = self._add_defaults(proposal.tool, proposal.plain) if self.policy.matches_arguments else proposal.plain
         return self.policy.judge(proposal.tool, seen, intent, scope.workspace)
 
-    async def _ask(self, question: _Question, scope: CallScope) -> PermittedCall | RefusedCall | Pending:
+    async def ask(self, question: Question, scope: CallScope) -> PermittedCall | RefusedCall | Pending:
         """Ask the approver about a call, until it decides."""
         approver = self._approver
         if approver is None:
-            return self._answer_without_approver(question)
+            return self._answer_without_approver(question, scope)
         while True:
             with pause_calls():
                 answer = approver.decide(question.request)
@@ -253,15 +276,16 @@ class Authorizer:
             if outcome is not None:
                 return outcome
 
-    def _answer_without_approver(self, question: _Question) -> RefusedCall | Pending:
+    def _answer_without_approver(self, question: Question, scope: CallScope) -> RefusedCall | Pending:
         proposal, reason = question.proposal, question.proposal.verdict.reason
         if self._on_ask == "pause" and not proposal.is_running:
             return Pending(proposal.call, reason, question.request)
         cause = "a running call can't wait" if self._on_ask == "pause" else "nobody can be asked"
-        return proposal.deny(f"this call needs approval, and {cause} ({reason})", "nobody")
+        advice = advise_allowing(self._derive_always(proposal, scope))
+        return proposal.deny(f"this call needs approval, and {cause} ({reason}); {advice}", NOBODY)
 
     async def _ask_together(
-        self, questions: Mapping[int, _Question], scope: CallScope
+        self, questions: Mapping[int, Question], scope: CallScope
     ) -> dict[int, PermittedCall | RefusedCall]:
         """Ask an approver with `decide_all` about several calls, until it has decided on all of them."""
         approver: Any = self._approver
@@ -284,7 +308,7 @@ class Authorizer:
                 outcomes.update(self._judge_waiting(waiting, scope))
         return outcomes
 
-    def _judge_waiting(self, waiting: dict[int, _Question], scope: CallScope) -> dict[int, PermittedCall | RefusedCall]:
+    def _judge_waiting(self, waiting: dict[int, Question], scope: CallScope) -> dict[int, PermittedCall | RefusedCall]:
         """Remove and return the calls that needn't be asked about any more, after an "always" to another one."""
         outcomes: dict[int, PermittedCall | RefusedCall] = {}
         for place, question in tuple(waiting.items()):
@@ -295,12 +319,13 @@ class Authorizer:
                 del waiting[place]
         return outcomes
 
-    def _make_question(self, proposal: ProposedCall, scope: CallScope) -> _Question:
-        return _Question(proposal, proposal, self._make_request(proposal, scope))
+    def _make_question(self, proposal: ProposedCall, scope: CallScope) -> Question:
+        return Question(proposal, proposal, self._make_request(proposal, scope))
 
     def _make_request(self, proposal: ProposedCall, scope: CallScope) -> ApprovalRequest:
         tool, verdict = proposal.tool, proposal.verdict
         always = self._derive_always(proposal, scope) if verdict.action == "ask" else None
+        changed, definition_change = self._describe_outdated_always(proposal)
         grants, folders = self.policy.grants, list_folders(tool, scope.workspace)
         defaults = list_defaults(tool, proposal.plain)
         return ApprovalRequest(
@@ -308,16 +333,29 @@ class Authorizer:
             tool.name,
             proposal.plain,
             proposal.intent,
-            verdict.reason,
+            verdict.reason + changed,
             None if always is None else always.scope,
-            hash_request(tool.name, proposal.plain, defaults, proposal.intent),
+            hash_request(tool.name, proposal.plain, defaults, proposal.intent, definition_change),
             is_running=proposal.is_running,
             workspace=str(folders[0]) if folders else None,
             always_rules=() if always is None else tuple(map(write_rule, always.rules)),
             can_save=always is not None and grants is not None and grants.save is not None,
             added_folders=tuple(map(str, folders[1:])),
             defaults=defaults,
+            definition_change=definition_change,
+            origin=tool.origin,
         )
+
+    def _describe_outdated_always(self, proposal: ProposedCall) -> tuple[str, Diff | None]:
+        """Describe why an "always" for a server's tool doesn't count any more, with the change; empty if none does."""
+        tool = proposal.tool
+        rule = self.policy.find_outdated_always(tool) if proposal.verdict.by == "profile" else None
+        if rule is None:
+            return "", None
+        if rule.definition is None:
+            return '; an earlier "always" was kept without the definition of this tool, so it doesn\'t count', None
+        changed = Diff(tool.name, rule.definition, write_definition(tool))
+        return '; the server has changed this tool since the last "always"', changed
 
     def _derive_always(self, proposal: ProposedCall, scope: CallScope) -> Always | None:
         """What an "always" to a call would allow; None if it would not help, or nothing is narrow enough."""
@@ -327,7 +365,7 @@ class Authorizer:
         return derive_always(tool, proposal.intent, self.policy.trusts(tool.origin), scope.workspace)
 
     async def _apply(
-        self, question: _Question, decision: Decision, scope: CallScope
+        self, question: Question, decision: Decision, scope: CallScope
     ) -> PermittedCall | RefusedCall | None:
         """Apply a decision on a call. Returns None if it must be asked about again, with the request changed."""
         proposal = question.proposal
@@ -366,7 +404,7 @@ class Authorizer:
         return ""
 
     async def _apply_edit(
-        self, question: _Question, decision: Decision, scope: CallScope
+        self, question: Question, decision: Decision, scope: CallScope
     ) -> PermittedCall | RefusedCall | None:
         """Validate, judge and preview the edited call. A person is then shown it; a program meant what it said."""
         question.edits += 1
@@ -389,20 +427,32 @@ class Authorizer:
                 question.request = replace(self._make_request(edited, scope), is_edited=True)
                 return None
         if not is_shown and question.edits >= _EDITS:
-            return before.deny("the edited arguments were invalid every time", _EXECUTOR)
+            return before.deny(
+                f"the edited arguments were invalid every time: {problem.removeprefix('error: ')}", _EXECUTOR
+            )
         question.request = replace(question.request, problem=problem)
         return None
 
     def _add_defaults(self, tool: Tool, plain: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Add the function's defaults to the arguments, if a rule looks at arguments."""
-        if not self.policy.matches_arguments:
-            return plain
+        """Add the function's defaults to the arguments, as rules on arguments see them."""
         if tool.name not in self._defaults:
             parameters = inspect.signature(tool.function).parameters.values()
             self._defaults[tool.name] = {
                 one.name: to_json_value(one.default) for one in parameters if one.default is not inspect.Parameter.empty
             }
         return {**self._defaults[tool.name], **plain}
+
+
+def _make_failed(call: ToolCall, error: BaseException, arguments: str) -> ToolResult:
+    """Answer a call whose arguments are invalid, or whose intent failed."""
+    if isinstance(error, IntentTimeout):
+        return make_error_result(call.id, call.name, "timeout", _NOT_IN_TIME)
+    return make_error_result(call.id, call.name, *describe_failure(error, arguments))
+
+
+def _is_same_state(before: Intent, now: Intent) -> bool:
+    """Whether a call still relies on the state that it relied on, and said so."""
+    return before.precondition is not None and now.precondition == before.precondition
 
 
 def _list_with_nested(tools: Iterable[Tool]) -> Iterator[Tool]:

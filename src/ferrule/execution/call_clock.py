@@ -14,6 +14,8 @@ from typing import Any
 
 from ferrule.execution.tool_output import is_in_tool
 
+MOST_TIMEOUTS = 10
+"""How many times its timeout a call may take that keeps giving signs of life."""
 current_clock: ContextVar[CallClock | None] = ContextVar("current_clock", default=None)
 """The clock of the innermost running call that has a timeout."""
 
@@ -33,11 +35,16 @@ class CallClock:
         self._paused_at = 0.0
         self._pauses = 0
         self._resumed: asyncio.Future[None] | None = None
+        self._last_sign: float | None = None
 
     def read(self) -> float:
         """Return the time in seconds: that of `time.monotonic()`, less what was spent in pauses."""
         now = self._paused_at if self._pauses else time.monotonic()
         return now - self._paused_seconds
+
+    def restart(self) -> None:
+        """Begin the timeout of the call anew, since its tool has given a sign of life; see `wait`."""
+        self._last_sign = self.read()
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -66,11 +73,15 @@ class CallClock:
             self._resumed = None
 
     async def wait(self, task: asyncio.Task[Any], timeout: float) -> None:
-        """Wait until `task` is done, or `timeout` seconds by this clock have passed."""
-        end = self.read() + timeout
+        """Wait until `task` is done, or `timeout` seconds by this clock have passed since the last `restart`.
+
+        `MOST_TIMEOUTS` times that is the limit in all.
+        """
+        start = self._last_sign = self.read()
         while not task.done():
             left = None if self._latest is None else self._latest - time.monotonic()
             if self._resumed is None:
+                end = min(self._last_sign + timeout, start + MOST_TIMEOUTS * timeout)
                 left = end - self.read() if left is None else min(left, end - self.read())
             if left is not None and left <= 0:
                 return

@@ -31,6 +31,9 @@ _MOST_OF_SUMMARY = 4
 _NUMBER_COLUMNS = 5
 _LONGEST_PROGRAM = 40
 _DEFAULT = "(default)"
+_CHANGED_TOOL = 'the server has changed this tool since the last "always"'
+_OF_SERVER = "mcp:"
+"""How the origins of servers' tools begin."""
 _SHORT_PREVIEW = 12
 """A text preview of at most this many lines stands before the effects."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
@@ -62,9 +65,10 @@ class CallDisplay:
         shown = self._render_preview(preview)
         effects = [] if request.intent is None else self._render_effects(request)
         arguments = self._render_arguments(request, is_brief=True, is_listed=is_listed)
+        server = self._render_field("from", request.origin) if request.origin.startswith(_OF_SERVER) else []
         is_short = bool(text) and text.count("\n") < _SHORT_PREVIEW
         parts = (shown, effects, arguments) if is_short else (effects, arguments, shown)
-        return [line for part in parts for line in part]
+        return [line for part in (server, *parts, self._render_definition_change(request)) for line in part]
 
     def render_title(self, request: ApprovalRequest) -> list[Line]:
         """Render the first line: which tool asks for what."""
@@ -111,7 +115,7 @@ class CallDisplay:
     def is_whole_summary(self, request: ApprovalRequest) -> bool:
         """Whether `summarize` shows all that a call would do: no change of a file, and nothing that is cut."""
         preview = "" if request.intent is None else request.intent.preview
-        if not isinstance(preview, str) or _shows_change(preview):
+        if not isinstance(preview, str) or _shows_change(preview) or request.definition_change is not None:
             return False
         return len(self._fold_summary(_write_summary(request), _NUMBER_COLUMNS)) <= _MOST_OF_SUMMARY
 
@@ -186,6 +190,12 @@ class CallDisplay:
             pieces = fold_words(escape_line(text.expandtabs(_TAB)), self.width - 4)
             rendered += [Line(f"  │ {piece}", style) for piece in pieces]
         return rendered
+
+    def _render_definition_change(self, request: ApprovalRequest) -> list[Line]:
+        if request.definition_change is None:
+            return []
+        title = [Line(text, "bold red") for text in self._wrap(f"  ! {_CHANGED_TOOL}:", "  ")]
+        return [*title, *self._render_preview(request.definition_change)]
 
     def _render_arguments(self, request: ApprovalRequest, is_brief: bool, is_listed: bool = False) -> list[Line]:
         preview = "" if request.intent is None else request.intent.preview
@@ -270,8 +280,10 @@ def _write_summary(request: ApprovalRequest) -> Line:
     else:
         given, left_out = map(_write_arguments, (request.arguments, request.defaults))
         does = "  ".join((*given, *(f"{one} {_DEFAULT}" for one in left_out)))
-    text = f"{escape_line(request.tool)}  {escape_line(does)}"
-    marks = [] if request.intent is None else [mark for one in request.intent.effects for mark in _mark(one, request)]
+    server = f"  ({request.origin.partition('@')[0]})" if request.origin.startswith(_OF_SERVER) else ""
+    text = f"{escape_line(request.tool + server)}  {escape_line(does)}"
+    marks = [] if request.definition_change is None else [_CHANGED_TOOL]
+    marks += () if request.intent is None else (mark for one in request.intent.effects for mark in _mark(one, request))
     for mark in dict.fromkeys(marks):
         text = f"! {mark}: {text}"
     return Line(text, "bold red" if marks else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["CHANGING_OPTIONS", "FLAGS", "VALUE_OPTIONS"]
+__all__ = ["CHANGING_OPTIONS", "FLAGS", "TARGETS", "VALUE_OPTIONS"]
 
 _SCRIPTS = ("-C", "--prefix", "--dir", "--cwd", "--script-shell", "--shell", "--node-options", "--userconfig")
 _PYTHON_TESTS = ("-p", "-c", "--config-file", "--rootdir", "--confcutdir", "--basetemp", "-o", "--override-ini")
@@ -23,6 +23,8 @@ _GIT_CHANGES = (
     "-C",
     "-c",
 )
+
+_SESSIONS = ("-c", "-f", "-x", "--conf", "--noxfile", "--override", "--workdir", "--root")
 
 CHANGING_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "pytest": (*_PYTHON_TESTS, *_PYTEST_OUTPUTS, "--pdbcls", "--import-mode", "--cov-config", "--trace-config"),
@@ -51,13 +53,23 @@ CHANGING_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "eslint": ("-c", "--config", "--rulesdir", "--plugin", "--parser", "--resolve-plugins-relative-to", "-o", "-f"),
     "prettier": ("--config", "--plugin", "--find-config-path"),
     "tsc": ("-p", "--project", "--plugins", "--outDir", "--outFile", "--declarationDir", "--tsBuildInfoFile", "--init"),
-    **dict.fromkeys(("tox", "nox"), ("-c", "-f", "-x", "--conf", "--noxfile", "--override", "--workdir", "--root")),
-    "mvn": ("-D", "-f", "--file", "-s", "--settings", "-g", "--log-file"),
-    "gradle": ("-D", "-P", "-I", "--init-script", "-b", "--build-file", "-p", "--project-dir", "-c", "--settings-file"),
-    "dotnet": ("-s", "--settings", "--test-adapter-path", "--logger", "-o", "--output", "--results-directory"),
+    "tox": (*_SESSIONS, "-e", "-m", "exec", "e", "devenv", "d"),
+    "nox": (*_SESSIONS, "-e", "-s", "--sessions", "-t", "--tags", "-k", "--keywords"),
+    "mvn": ("-D", "--define", "-P", "--activate-profiles", "-f", "--file", "-s", "--settings", "-g", "--log-file"),
+    "gradle": (
+        *("-D", "--system-prop", "-P", "--project-prop", "-I", "--init-script", "-b", "--build-file", "-p"),
+        *("--project-dir", "-c", "--settings-file", "--include-build"),
+    ),
+    "dotnet": (
+        *("-s", "--settings", "--test-adapter-path", "--logger", "-o", "--output", "--results-directory"),
+        *("-p", "--property", "-t", "--target"),
+    ),
 }
 """Options by which these programs, or their subcommands, run other code, work elsewhere, write a file, or change what
 is already recorded."""
+
+TARGETS: Final = frozenset({"mvn", "gradle", "make", "gmake"})
+"""Programs that run each target that a word names: `mvn test deploy` also deploys."""
 
 VALUE_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "pytest": (
@@ -80,6 +92,9 @@ VALUE_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "eslint": ("--ext", "--ignore-pattern", "--ignore-path"),
     "prettier": ("--ignore-path",),
     "tsc": ("--rootDir",),
+    "mvn": ("-pl", "--projects", "-T", "--threads", "-rf", "--resume-from"),
+    "gradle": ("--tests", "-x", "--exclude-task", "--console", "--warning-mode", "--max-workers"),
+    **dict.fromkeys(("make", "gmake"), ("-j", "-l")),
 }
 """Options whose value may be a path, a pattern or text, and is only read."""
 

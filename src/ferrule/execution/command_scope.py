@@ -12,12 +12,14 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ferrule.execution.command_options import CHANGING_OPTIONS, FLAGS, VALUE_OPTIONS
+from ferrule.execution.command_options import CHANGING_OPTIONS, FLAGS, TARGETS, VALUE_OPTIONS
 from ferrule.execution.rule_matching import find_path_outside
 
 _NAMES_PLACE = re.compile(r"[/~\\]|\.\.")
 _LOOKS_LIKE_FILE = re.compile(r"[./\\~]")
 _NUMBER = re.compile(r"[\d.]+[a-z%]?")
+_WITHOUT_ARGUMENT_FILES = ("npm", "pnpm", "yarn", "bun", "npx", "git")
+"""The programs for which `@name` is a package or a revision. Others read further options from such a file."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][\w.]*[+:?!]{0,3}=")
 
 
@@ -27,6 +29,8 @@ def find_uncovered_word(words: Sequence[str], count: int, folders: Sequence[Path
     subcommand = f"{name} {words[1]}" if len(words) > 1 else name
     changing = (*CHANGING_OPTIONS.get(name, ()), *CHANGING_OPTIONS.get(subcommand, ()))
     valued = VALUE_OPTIONS.get(name, ())
+    # A rule for the program alone is for all of its targets.
+    targets = {word for word in words[1:count] if not word.startswith("-")} if name in TARGETS else set[str]()
     option = ""  # the word before, if it is an option that may take this one as its value
     for word in words[count:]:
         given = word.partition("=")[0]
@@ -34,16 +38,20 @@ def find_uncovered_word(words: Sequence[str], count: int, folders: Sequence[Path
         is_listed = given.startswith("--") and (given in valued or given in FLAGS)
         if given in changing or (not is_listed and any(_is_option(word, one) for one in changing)):
             return word
+        if word.startswith("@") and name not in _WITHOUT_ARGUMENT_FILES:
+            return word
         if folders and any(_leads_outside(one, folders) for one in _list_values(word)):
             return word
         if word == "--" or not word.startswith("-") or word == "-":
+            if targets and option not in valued and word not in targets and word != "--":
+                return word
             if option not in valued and ((option and _is_file(word, folders)) or _ASSIGNMENT.match(word)):
                 return f"{option} {word}".lstrip()
             option = ""
             continue
         if _has_file_as_value(word, valued, folders):
             return word
-        option = "" if "=" in word or _is_flag(word) else word
+        option = "" if "=" in word or (_is_flag(word) and word not in valued) else word
     return None
 
 

@@ -26,6 +26,10 @@ class UsedPaths:
             (self._written if is_write else self._read).add(path)
             (self._written_folders if is_write else self._read_folders).update(_list_folders(path))
 
+    def add_unknown(self) -> None:
+        """Add a call that may write anything."""
+        self._written.add("/")
+
     def conflicts_with(self, intent: Intent) -> bool:
         """Whether a call writes what one of these reads or writes, or reads what one of them writes."""
         return any(
@@ -37,6 +41,11 @@ class UsedPaths:
     def has_written(self, intent: Intent) -> bool:
         """Whether one of these calls writes what a call reads or writes."""
         return any(_overlaps(path, self._written, self._written_folders) for path, _ in _list_paths(intent))
+
+
+def may_write(intent: Intent) -> bool:
+    """Whether a call may change files: what a program does isn't known."""
+    return any(effect.kind in ("write", "run") for effect in intent.effects)
 
 
 def is_same_change(approved: Intent, now: Intent) -> bool:

@@ -6,14 +6,16 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, final, get_args
 
 from ferrule.conversation import MalformedCall, Message, ToolCall
 from ferrule.errors import ConversationError, PolicyError
-from ferrule.tools.intent import Effect, Intent, preview_from_json, preview_to_json
+from ferrule.tools.intent import Diff, Effect, Intent, preview_from_json, preview_to_json
 
 DecisionAction = Literal["allow", "deny", "edit", "always"]
 AlwaysScope = Literal["session", "project"]
+NOBODY = "nobody"
+"""Who denied a call (`Decision.by`) that nobody could be asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,10 @@ class ApprovalRequest:
     arguments can't be changed any more. `is_edited`: these are the arguments of the last edit, to be confirmed.
     `is_changed`: the call was approved, and an earlier call of its message has changed what it would do. `agent` says
     which sub-agent made the call; empty for the model of the run itself. `workspace` is the folder that paths may be
-    outside of, and `added_folders` are inside, too. `always_rules` are the exact rules of an "always", each as a line,
-    and `can_save` tells whether it can be given for later sessions in this project too.
+    outside of, and `added_folders` are inside, too. `definition_change` is how a server has changed the tool since an
+    "always" that doesn't count any more. `always_rules` are the exact rules of an "always", each as a line,
+    and `can_save` tells whether it can be given for later sessions in this project too. `origin` is that of the tool,
+    such as `mcp:notes`.
     """
 
     call: ToolCall
@@ -50,6 +54,8 @@ class ApprovalRequest:
     can_save: bool = False
     added_folders: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    definition_change: Diff | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,13 @@ class Decision:
             raise PolicyError(f"a decision must be {' or '.join(get_args(DecisionAction))}, not {self.action!r}")
         if self.scope not in get_args(AlwaysScope):
             raise PolicyError(f"the scope of a decision must be session or project, not {self.scope!r}")
+        if not isinstance(self.arguments, Mapping) and (self.action == "edit" or self.arguments is not None):
+            raise PolicyError(
+                f"Decision.edit takes the new arguments as a dict, such as {{'city': 'Rome'}}, not {self.arguments!r}"
+            )
+        for name in ("reason", "by", "comment"):
+            if not isinstance(getattr(self, name), str):
+                raise PolicyError(f"the {name} of a decision must be a text, not {getattr(self, name)!r}")
 
     @classmethod
     def allow(cls, by: str = "", comment: str = "") -> Decision:
@@ -103,6 +116,7 @@ class Decision:
         return cls("always", by=by, scope=scope)
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class Pending:
     """A call that isn't run yet: it waits for a decision or, if `request` is None, for an earlier call that does."""
@@ -114,17 +128,45 @@ class Pending:
     def decide(self, decision: Decision) -> Decision:
         """Bind a decision to this call, for `Executor.run_all(decisions=...)`.
 
-        Raises `PolicyError` if this call doesn't wait for a decision itself.
+        Raises `PolicyError` if this call doesn't wait for a decision itself, and for anything but a decision.
         """
+        if not isinstance(decision, Decision):
+            raise PolicyError(f"decide takes a Decision, such as Decision.allow(), not {decision!r}")
         if self.request is None:
             raise PolicyError(f"the call {self.call.id!r} waits for an earlier one; decide on that one")
         return replace(decision, hash=self.request.hash)
 
 
-def hash_request(tool: str, arguments: Mapping[str, Any], defaults: Mapping[str, Any], intent: Intent | None) -> str:
-    """Hash a tool's name, arguments, defaults, and its intent's preview and precondition: SHA-256, in hexadecimal."""
+def check_decisions(decisions: Mapping[str, Decision]) -> Mapping[str, Decision]:
+    """Return the decisions. Raises `PolicyError` if they aren't by call id."""
+    if not isinstance(decisions, Mapping):
+        raise PolicyError(f"decisions must be a dict of call ids to Decisions, not {decisions!r}")
+    return decisions
+
+
+def check_bound(call: ToolCall | MalformedCall, decision: Decision) -> None:
+    """Raise `PolicyError` for a decision that `Pending.decide` didn't make."""
+    if not isinstance(decision, Decision):
+        raise PolicyError(f"the decision on {call.id!r} must be a Decision, not {decision!r}")
+    if decision.hash is None:
+        raise PolicyError(f"the decision on {call.id!r} isn't bound to a request; use Pending.decide")
+
+
+def hash_request(
+    tool: str,
+    arguments: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    intent: Intent | None,
+    definition_change: Diff | None = None,
+) -> str:
+    """Hash what a person is shown of a request: SHA-256, in hexadecimal.
+
+    That is the tool's name, arguments, defaults, its intent's preview and precondition, and the change of its
+    definition.
+    """
     seen = None if intent is None else [preview_to_json(intent.preview), intent.precondition]
-    text = json.dumps([tool, arguments, defaults, seen], sort_keys=True)
+    changed = [] if definition_change is None else [preview_to_json(definition_change)]
+    text = json.dumps([tool, arguments, defaults, seen, *changed], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -135,6 +177,7 @@ def pending_to_json(pending: Pending) -> dict[str, Any]:
     request = pending.request
     data: dict[str, Any] = {"call": _call_to_json(pending.call), "reason": pending.reason}
     if request is not None:
+        change = request.definition_change
         data["request"] = {
             "tool": request.tool,
             "arguments": value_to_json(dict(request.arguments), f"the arguments of {pending.call.id!r}"),
@@ -144,12 +187,15 @@ def pending_to_json(pending: Pending) -> dict[str, Any]:
             "hash": request.hash,
             "problem": request.problem,
             "is_edited": request.is_edited,
+            "is_changed": request.is_changed,
             "agent": request.agent,
             "workspace": request.workspace,
             "always_rules": list(request.always_rules),
             "can_save": request.can_save,
             "added_folders": list(request.added_folders),
             "defaults": value_to_json(dict(request.defaults), f"the defaults of {request.tool!r}"),
+            "definition_change": None if change is None else preview_to_json(change),
+            "origin": request.origin,
         }
     return data
 
@@ -161,8 +207,10 @@ def pending_from_json(data: Mapping[str, Any]) -> Pending:
     try:
         call = _call_from_json(data["call"])
         request = data.get("request")
+        _check_types({"reason": data["reason"]})
         if request is None:
             return Pending(call, data["reason"])
+        _check_types(request)
         if not isinstance(call, ToolCall):
             raise ConversationError(f"the call {call.id!r} is malformed, so nobody can be asked about it")
         intent = request["intent"]
@@ -176,20 +224,32 @@ def pending_from_json(data: Mapping[str, Any]) -> Pending:
             request["hash"],
             request["problem"],
             is_edited=request.get("is_edited", False),
+            is_changed=request.get("is_changed", False),
             agent=request.get("agent", ""),
             workspace=request.get("workspace"),
             always_rules=tuple(request.get("always_rules", ())),
             can_save=request.get("can_save", False),
             added_folders=tuple(request.get("added_folders", ())),
             defaults=value_from_json(request.get("defaults", {}), f"the defaults of {request['tool']!r}"),
+            definition_change=_change_from_json(request.get("definition_change")),
+            origin=request.get("origin", ""),
         )
         return Pending(call, data["reason"], asked)
-    except (LookupError, TypeError) as error:
+    except (LookupError, TypeError, AttributeError) as error:
         raise ConversationError(f"not a waiting call: {type(error).__name__} {error}") from error
 
 
+def _change_from_json(data: Any) -> Diff | None:
+    change = None if data is None else preview_from_json(data)
+    if change is not None and not isinstance(change, Diff):
+        raise TypeError(f"a change of a definition is a diff, not {data!r}")
+    return change
+
+
 def decision_to_json(decision: Decision) -> dict[str, Any]:
-    """Convert a decision to JSON values."""
+    """Convert a decision to JSON values. Raises `PolicyError` for anything else."""
+    if not isinstance(decision, Decision):
+        raise PolicyError(f"a Decision is saved, such as pending.decide(Decision.allow()), not {decision!r}")
     from ferrule.formats.conversation_json import value_to_json
 
     arguments = decision.arguments
@@ -210,6 +270,7 @@ def decision_from_json(data: Mapping[str, Any]) -> Decision:
     from ferrule.formats.conversation_json import value_from_json
 
     try:
+        _check_types({name: value for name, value in data.items() if name != "arguments" or value is not None})
         arguments = value_from_json(data["arguments"], "the edited arguments")
         return Decision(
             data["action"],
@@ -222,8 +283,26 @@ def decision_from_json(data: Mapping[str, Any]) -> Decision:
         )
     except PolicyError as error:
         raise ConversationError(str(error)) from error
-    except (LookupError, TypeError) as error:
+    except (LookupError, TypeError, AttributeError) as error:
         raise ConversationError(f"not a decision: {type(error).__name__} {error}") from error
+
+
+_TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(("tool", "reason", "problem", "agent", "by", "comment", "target", "kind", "origin"), str),
+    **dict.fromkeys(("always", "workspace", "precondition", "hash"), str | None),
+    **dict.fromkeys(("is_edited", "can_save", "is_protected", "is_recursive", "asks"), bool),
+    **dict.fromkeys(("arguments", "defaults"), dict),
+    **dict.fromkeys(("always_rules", "added_folders", "words", "effects"), list),
+}
+
+
+def _check_types(data: Mapping[str, Any]) -> None:
+    """Check the types of the fields of a request, an intent, an effect or a decision. Raises `ConversationError`."""
+    for name, value in data.items():
+        if not isinstance(value, _TYPES.get(name, object)) or (
+            isinstance(value, list) and name != "effects" and not all(isinstance(one, str) for one in value)
+        ):
+            raise ConversationError(f"of a waiting call or a decision, {name} can't be {value!r:.60}")
 
 
 def _call_to_json(call: ToolCall | MalformedCall) -> dict[str, Any]:
@@ -256,6 +335,8 @@ def _intent_to_json(intent: Intent) -> dict[str, Any]:
 
 
 def _intent_from_json(data: Mapping[str, Any]) -> Intent:
+    for one in (data, *data["effects"]):
+        _check_types(one)
     effects = tuple(
         Effect(
             one["kind"],

@@ -27,7 +27,8 @@ class RaisedElsewhere(Exception):  # noqa: N818 - a stand-in for another excepti
 
 
 _MALFORMED = {
-    "truncated": "the call broke off before its end; write it again, complete and shorter",
+    "truncated": "the call broke off where the message reached its limit of tokens (max_tokens); write it again, "
+    "complete and shorter",
     "unclosed": "the call was not closed; write it again with its closing marker",
     "invalid_json": "the call's arguments are not valid JSON; write it again with valid JSON",
     "no_name": "the call names no tool; write it again with the name of a tool",

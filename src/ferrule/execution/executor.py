@@ -10,31 +10,32 @@ This file schedules the calls of a message. `authorize.py` decides whether a cal
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ferrule.blobs import BlobStore
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
-from ferrule.errors import PolicyError, RegistryError
-from ferrule.events import ToolStarted
-from ferrule.execution.approver import Approver
-from ferrule.execution.authorize import Authorizer
+from ferrule.errors import PolicyError, RegistryError, SettingsError
+from ferrule.execution.approver import Approver, Decide
+from ferrule.execution.authorize import Authorizer, Question
 from ferrule.execution.conflicts import UsedPaths
-from ferrule.execution.decisions import Decision, Pending
+from ferrule.execution.decisions import Decision, Pending, check_bound, check_decisions
 from ferrule.execution.journal import Journal, NullJournal, record_cancelled, record_pending
 from ferrule.execution.policy import Policy
 from ferrule.execution.proposals import PermittedCall, RefusedCall
-from ferrule.execution.results import LIMIT, ResultLimits
+from ferrule.execution.results import LIMIT, MOST_IMAGE_BYTES, MOST_IMAGES, ResultLimits
 from ferrule.execution.results import NAME as READ_RESULT
 from ferrule.execution.run_call import CallRunner, CallWatch
 from ferrule.tools.registry import BoundRegistry, ToolLike, ToolRegistry
 from ferrule.tools.scope import CallScope
 
 Call: TypeAlias = ToolCall | MalformedCall
+_Decided: TypeAlias = PermittedCall | RefusedCall
+_Group: TypeAlias = list[tuple[int, _Decided]]
+"""Calls that run concurrently, each with its place among all of them."""
 
 _DEFAULT_POLICY = Policy()
 
@@ -56,22 +57,35 @@ class Executor:
         registry: BoundRegistry,
         *,
         policy: Policy | None = None,
-        approver: Approver | None = None,
+        approver: Approver | Decide | None = None,
         journal: Journal | None = None,
         blobs: BlobStore | None = None,
         limit: int | None = LIMIT,
         default_timeout: float | None = None,
         on_ask: Literal["deny", "pause"] = "deny",
     ) -> None:
+        if type(registry) is not BoundRegistry and not isinstance(registry, BoundRegistry | ToolRegistry):
+            raise RegistryError(
+                f"an Executor takes an opened registry, `async with ToolRegistry(…).open()`, not {registry!r}"
+            )
+        if journal is not None and not hasattr(journal, "make_key"):
+            raise SettingsError(
+                f"the journal of an Executor must be a Journal, such as FileJournal(path), not {journal!r}"
+            )
+        if on_ask not in ("deny", "pause"):
+            raise SettingsError(f"on_ask must be 'deny' or 'pause', not {on_ask!r}")
         self.blobs = blobs if blobs is not None else BlobStore()
-        self._authorizer = Authorizer(
-            registry, _DEFAULT_POLICY if policy is None else policy, approver, on_ask, default_timeout
-        )
-        self._journal = None if isinstance(journal, NullJournal) else journal
-        can_read = READ_RESULT in registry
-        limits = ResultLimits(self.blobs, sys.maxsize if limit is None else limit, can_read=can_read)
+        if policy is None:
+            policy = _DEFAULT_POLICY
+        elif not isinstance(policy, Policy):
+            raise PolicyError(f"policy must be a Policy, not {policy!r}; a profile is given as Policy(profile=...)")
+        self._authorizer = Authorizer(registry, policy, approver, on_ask, default_timeout)
+        self._journal = None if type(journal) is NullJournal else journal
+        can_read = registry.get(READ_RESULT) is not None
         if limit is None:
-            limits = replace(limits, images=sys.maxsize, image_bytes=sys.maxsize)
+            limits = ResultLimits(self.blobs, sys.maxsize, sys.maxsize, sys.maxsize, can_read)
+        else:
+            limits = ResultLimits(self.blobs, limit, MOST_IMAGES, MOST_IMAGE_BYTES, can_read)
         self._runner = CallRunner(self._authorizer, self._journal, limits, default_timeout)
 
     @property
@@ -84,30 +98,26 @@ class Executor:
         call: Call,
         scope: CallScope,
         decision: Decision | None = None,
-        *,
-        on_start: Callable[[ToolStarted], None] | None = None,
-        on_result: Callable[[ToolResult], None] | None = None,
+        watch: CallWatch | None = None,
     ) -> ToolResult | Pending:
         """Answer one call. See `run_all`."""
         if decision is not None:
-            _check_bound(call, decision)
-        has_started = False
+            check_bound(call, decision)
         try:
-            one = await self._authorizer.authorize(call, scope, decision)
-            if isinstance(one, Pending):
-                record_pending(self._journal, one)
-                return one
-            has_started = True
-            if isinstance(one, RefusedCall):
-                result = self._runner.refuse(one)
-            else:
-                result = await self._runner.run(one, scope, CallWatch(on_start, on_result))
+            judged = await self._authorizer.judge(call, scope, decision)
+            one = await self._authorizer.ask(judged, scope) if type(judged) is Question else judged
         except asyncio.CancelledError:
-            if not has_started:
-                record_cancelled(self._journal, call)
+            record_cancelled(self._journal, call)
             raise
-        if on_result is not None:
-            on_result(result)
+        if type(one) is PermittedCall:  # not `isinstance`: this is the path of nearly every call
+            result = await self._runner.run(one, scope, watch or CallWatch())
+        elif type(one) is RefusedCall:
+            result = self._runner.refuse(one, watch)
+        else:
+            record_pending(self._journal, one)
+            return one
+        if watch is not None and watch.on_result is not None:
+            watch.on_result(result)
         return result
 
     async def run_all(
@@ -116,53 +126,77 @@ class Executor:
         scope: CallScope,
         *,
         decisions: Mapping[str, Decision] | None = None,
-        on_start: Callable[[ToolStarted], None] | None = None,
-        on_result: Callable[[ToolResult], None] | None = None,
+        watch: CallWatch | None = None,
     ) -> list[ToolResult | Pending]:
         """Answer calls: all are authorized first, in order, then they run; the answers are in call order.
 
         Calls run concurrently, except that `serial` tools run alone, tools of one Toolset instance that aren't
         `read_only` wait for each other, and a call that writes what another one reads or writes, by their intents,
-        waits for the earlier ones. Nothing runs from the first `Pending` call on, so that the order holds when
-        the rest is run later. `decisions`, by call id, are answers to an earlier `Pending`, made by `Pending.decide`;
-        any other raises `PolicyError`. `on_start` is called when a call starts to run, which may be after a question
-        about it, and `on_result` with each result as soon as there is one.
+        waits for the earlier ones. So does one whose intent fails, if an earlier one may write. Each of these is
+        authorized again when its turn comes; what was approved is asked about again only if it has changed. Nothing
+        runs from the first `Pending` call on, so that the order holds when the rest is run later. `decisions`, by call
+        id, are answers to an earlier `Pending`, made by `Pending.decide`; any other raises `PolicyError`. `watch`
+        follows the calls as they run.
 
         On cancellation, async tools are stopped, sync ones abandoned, and every unanswered call is recorded as
-        `cancelled`; results already passed to `on_result` remain valid. A call that kept its output
+        `cancelled`; results already passed to the watch's `on_result` remain valid. A call that kept its output
         (`CallScope.keep_output`) passes a result with it to `on_result` first.
         """
-        decisions = decisions or {}
-        if len(calls) == 1:  # by far the most common case
-            return [await self.run(calls[0], scope, decisions.get(calls[0].id), on_start=on_start, on_result=on_result)]
-        batch = _Batch(calls, CallWatch(on_start, on_result))
-        runnable: list[PermittedCall | RefusedCall] = []
-        held: list[PermittedCall | RefusedCall | Pending] = []
+        decisions = check_decisions(decisions) if decisions else {}
+        batch = _Batch(calls, watch or CallWatch())
+        runnable: list[_Decided] = []
+        held: list[_Decided | Pending] = []
         try:
-            for call in calls:
+            for call in calls if decisions else ():
                 if call.id in decisions:
-                    _check_bound(call, decisions[call.id])
+                    check_bound(call, decisions[call.id])
             for one in await self._authorizer.authorize_all(calls, scope, decisions):
                 if held or isinstance(one, Pending):
                     held.append(one)
                 else:
                     runnable.append(one)
-            for group in _group_calls(runnable):
-                await self._run_group(group, scope, batch)
+            held = [*await self._run_groups(runnable, scope, decisions, batch), *held]
         except asyncio.CancelledError:
             for call in batch.untouched:
                 record_cancelled(self._journal, call)
             raise
-        answers: list[ToolResult | Pending] = [batch.answers[place] for place in range(len(runnable))]
+        answers: list[ToolResult | Pending] = [batch.answers[place] for place in range(len(batch.answers))]
         for one in held:
             pending = _make_pending(one)
             record_pending(self._journal, pending)
             answers.append(pending)
         return answers
 
-    async def _run_group(
-        self, group: list[tuple[int, PermittedCall | RefusedCall]], scope: CallScope, batch: _Batch
-    ) -> None:
+    async def _run_groups(
+        self, runnable: Sequence[_Decided], scope: CallScope, decisions: Mapping[str, Decision], batch: _Batch
+    ) -> list[_Decided | Pending]:
+        """Run calls, those of each group concurrently; returns those from the first on that waits for a decision."""
+        groups, affected = _group_calls(runnable, self._authorizer, batch.watch.is_serial)
+        for number, group in enumerate(groups):
+            ready, waiting = group, list[_Decided | Pending]()
+            if affected:
+                ready, waiting = await self._authorize_again(group, affected, scope, decisions)
+            await self._run_group(ready, scope, batch)
+            if waiting:
+                return [*waiting, *(one for later in groups[number + 1 :] for _, one in later)]
+        return []
+
+    async def _authorize_again(
+        self, group: _Group, affected: Set[int], scope: CallScope, decisions: Mapping[str, Decision]
+    ) -> tuple[_Group, list[_Decided | Pending]]:
+        """Decide again on those of a group that earlier calls may have changed; returns those that run and the rest."""
+        ready: _Group = []
+        for at, (place, one) in enumerate(group):
+            again: _Decided | Pending = one
+            if place in affected:
+                decision = decisions.get(one.call.id) if isinstance(one, RefusedCall) else None
+                again = await self._authorizer.authorize_again(one, scope, decision)
+            if isinstance(again, Pending):
+                return ready, [again, *(later for _, later in group[at + 1 :])]
+            ready.append((place, again))
+        return ready, []
+
+    async def _run_group(self, group: _Group, scope: CallScope, batch: _Batch) -> None:
         if len(group) == 1:
             # A task of its own would cost more than everything else here.
             await self._answer(*group[0], scope, batch)
@@ -175,10 +209,10 @@ class Executor:
             # The same error whether a call ran alone or with others.
             raise errors.exceptions[0] from errors
 
-    async def _answer(self, place: int, one: PermittedCall | RefusedCall, scope: CallScope, batch: _Batch) -> None:
+    async def _answer(self, place: int, one: _Decided, scope: CallScope, batch: _Batch) -> None:
         batch.started.add(place)
         if isinstance(one, RefusedCall):
-            result = self._runner.refuse(one)
+            result = self._runner.refuse(one, batch.watch)
         else:
             result = await self._runner.run(one, scope, batch.watch)
         batch.answers[place] = result
@@ -192,8 +226,8 @@ async def call_tool(
     *,
     name: str | None = None,
     policy: Policy | None = None,
-    approver: Approver | None = None,
-    workspace: Path | None = None,
+    approver: Approver | Decide | None = None,
+    workspace: Path | str | None = None,
 ) -> ToolResult:
     """Answer one call as if a model had made it: for tests, and programs of one call.
 
@@ -206,13 +240,12 @@ async def call_tool(
         if name is None and len(bound.tools) != 1:
             known = ", ".join(tool.name for tool in bound.tools) or "none"
             raise RegistryError(f"call_tool needs the name of one of the tools {known}: call_tool(…, name=…)")
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        call = ToolCall("call_1", name if name is not None else bound.tools[0].name, text)
+        call = ToolCall("call_1", name if name is not None else bound.tools[0].name, arguments)  # type: ignore[arg-type]
         tool = bound.get(call.name)
         if policy is None and tool is not None and tool.origin == "code":
             policy = Policy(profile="all")
         executor = Executor(bound, policy=policy, approver=approver)
-        result = await executor.run(call, CallScope(workspace=workspace))
+        result = await executor.run(call, CallScope(workspace=None if workspace is None else Path(workspace)))
     assert isinstance(result, ToolResult), "an executor with on_ask='deny' never pauses"
     return result
 
@@ -233,41 +266,41 @@ class _Batch:
 
 
 def _group_calls(
-    runnable: Iterable[PermittedCall | RefusedCall],
-) -> list[list[tuple[int, PermittedCall | RefusedCall]]]:
-    """Group the calls that may run concurrently, in order; a call of a serial tool is a group of its own.
+    runnable: Iterable[_Decided], authorizer: Authorizer, is_serial: bool
+) -> tuple[list[_Group], Set[int]]:
+    """Group the calls that may run concurrently, in order; a call of a serial tool is a group of its own, and if
+    `is_serial`, so is each call.
 
-    A call that conflicts with one of its group begins a new one.
+    A call that conflicts with one of its group begins a new one, and so does one that couldn't be judged yet. The
+    second value are the places of the calls that earlier ones may have changed by the time that they run.
     """
-    groups: list[list[tuple[int, PermittedCall | RefusedCall]]] = []
-    is_open = False
-    before = in_group = None
+    groups: list[_Group] = []
+    affected: set[int] = set()
+    is_open = has_writer = False
+    before, in_group = UsedPaths(), UsedPaths()
     for place, one in enumerate(runnable):
-        is_serial = isinstance(one, PermittedCall) and one.proposal.tool.serial
-        intent = one.proposal.intent if isinstance(one, PermittedCall) else None
-        conflicts = intent is not None and in_group is not None and in_group.conflicts_with(intent)
-        if not is_open or is_serial or conflicts:
+        proposal = one.proposal if isinstance(one, PermittedCall) else None
+        intent = None if proposal is None else proposal.intent
+        is_unjudged = isinstance(one, RefusedCall) and one.unjudged is not None and has_writer
+        is_alone = is_serial or is_unjudged or (proposal is not None and proposal.tool.serial)
+        if not is_open or is_alone or (intent is not None and in_group.conflicts_with(intent)):
             groups.append([])
-            in_group = None
-        if isinstance(one, PermittedCall) and intent is not None:
-            before, in_group = before or UsedPaths(), in_group or UsedPaths()
-            one.follows_conflict = before.has_written(intent)
+            in_group = UsedPaths()
+        if is_unjudged or (intent is not None and before.has_written(intent)):
+            affected.add(place)
+        if is_unjudged:
+            before.add_unknown()
+        elif intent is not None:
             before.add(intent)
             in_group.add(intent)
+        has_writer = has_writer or (proposal is not None and authorizer.may_write(proposal))
         groups[-1].append((place, one))
-        is_open = not is_serial
-    return groups
+        is_open = not is_alone
+    return groups, affected
 
 
-def _make_pending(one: PermittedCall | RefusedCall | Pending) -> Pending:
+def _make_pending(one: _Decided | Pending) -> Pending:
     if isinstance(one, Pending):
         return one
     call = one.proposal.call if isinstance(one, PermittedCall) else one.call
     return Pending(call, "waits for the decision on an earlier call")
-
-
-def _check_bound(call: Call, decision: Decision) -> None:
-    if not isinstance(decision, Decision):
-        raise PolicyError(f"the decision on {call.id!r} must be a Decision, not {decision!r}")
-    if decision.hash is None:
-        raise PolicyError(f"the decision on {call.id!r} isn't bound to a request; use Pending.decide")

@@ -43,7 +43,7 @@ def explain_call(
     tool: PolicySubject,
     arguments: Mapping[str, Any],
     intent: Intent | None = None,
-    workspace: Path | None = None,
+    workspace: Path | str | None = None,
 ) -> Explanation:
     """Explain what `policy` says of a call; the arguments are those of `Policy.judge`."""
     effects = tuple(
@@ -53,7 +53,7 @@ def explain_call(
     return Explanation(policy.judge(tool, arguments, intent, workspace), effects)
 
 
-async def explain_tool_call(policy: Policy, tool: Tool, text: str, workspace: Path | None = None) -> Explanation:
+async def explain_tool_call(policy: Policy, tool: Tool, text: str, workspace: Path | str | None = None) -> Explanation:
     """Explain what `policy` says of a call of `tool` with these arguments, a JSON text. Nothing but its intent runs.
 
     Raises `ArgumentsInvalid`, and what the intent raises.
@@ -101,7 +101,7 @@ class JournalVerdicts:
 
 
 def judge_journal(
-    entries: Iterable[Mapping[str, Any]], policy: Policy, workspace: Path | None = None
+    entries: Iterable[Mapping[str, Any]], policy: Policy, workspace: Path | str | None = None
 ) -> JournalVerdicts:
     """Judge the recorded calls by `policy`, from what the journal says of their tools and effects.
 
@@ -118,7 +118,7 @@ def judge_journal(
     return JournalVerdicts(tuple(calls), skipped)
 
 
-def _judge_entry(entry: Mapping[str, Any], policy: Policy, workspace: Path | None) -> JudgedCall:
+def _judge_entry(entry: Mapping[str, Any], policy: Policy, workspace: Path | str | None) -> JudgedCall:
     hints = entry.get("annotations", {})
     annotations = Annotations(**{name: hints.get(name) for name in HINTS})
     tool = ToolSpec(entry["tool"], "", {}, annotations, entry["origin"], entry.get("approval"))

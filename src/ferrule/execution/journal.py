@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol
 from ferrule.conversation import MalformedCall, ToolCall
 from ferrule.execution.decisions import Pending
 from ferrule.execution.proposals import PermittedCall, ProposedCall, RefusedCall, decode_for_journal
-from ferrule.execution.rules import HINTS, Verdict
+from ferrule.execution.rules import Verdict
 from ferrule.execution.secrets import scrub_secrets
 from ferrule.sandbox.own_files import hide_own_file
 from ferrule.tools.intent import Effect, Intent
@@ -30,7 +30,7 @@ JournalEvent = Literal["started", "authorization", "finished", "late", "refused"
 more than its intent said, and the decision on that."""
 
 
-_FREE = ("arguments", "edited_from", "detail", "effects", "text")
+_FREE = frozenset(("arguments", "edited_from", "detail", "effects", "text"))
 """The fields that may contain secrets."""
 
 
@@ -89,9 +89,8 @@ class FileJournal:
     def record(self, event: JournalEvent, key: str, fields: Mapping[str, Any], /) -> None:
         """Write a line, with secrets scrubbed. After `close`, a `late` line is dropped."""
         entry = {"event": event, "key": key, "time": time.time(), "who": self._who, **fields}
-        for name in _FREE:
-            if name in entry:
-                entry[name] = scrub_secrets(entry[name])
+        for name in _FREE.intersection(fields):
+            entry[name] = scrub_secrets(entry[name])
         try:
             line = self._write_json(entry) + b"\n"
         except ValueError:  # a lone surrogate, which models may write and UTF-8 can't encode
@@ -183,16 +182,12 @@ class CallRecord:
     def start(cls, journal: Journal, permitted: PermittedCall) -> CallRecord:
         """Write the `started` line of a call."""
         proposal = permitted.proposal
-        call = proposal.call
-        verdict, key = permitted.verdict, journal.make_key()
-        fields = {
-            "call": call.id,
-            "tool": call.name,
-            "arguments": proposal.plain,
-            **({} if permitted.edited_from is None else {"edited_from": permitted.edited_from}),
-            **_describe_proposal(proposal),
-            **_describe_verdict(verdict),
-        }
+        call, key = proposal.call, journal.make_key()
+        fields: dict[str, Any] = {"call": call.id, "tool": call.name, "arguments": proposal.plain}
+        if permitted.edited_from is not None:
+            fields["edited_from"] = permitted.edited_from
+        fields |= proposal.tool.declared if proposal.intent is None else _describe_proposal(proposal)
+        fields |= _describe_verdict(permitted.verdict)
         journal.record("started", key, fields)
         return cls(journal, key, call, time.perf_counter())
 
@@ -208,16 +203,18 @@ class CallRecord:
 
     def finish(self, status: str, detail: str = "") -> None:
         """Record how the call ended, and after how many seconds; `detail` is what went wrong."""
-        self._record("finished", status, {"detail": detail} if detail else {})
+        fields = self._describe_end(status)
+        if detail:
+            fields["detail"] = detail
+        self.journal.record("finished", self.key, fields)
 
     def finish_late(self, status: str, text: str) -> None:
         """Record how the call ended after it was abandoned."""
-        self._record("late", status, {"text": text[:_LATE_TEXT]})
+        self.journal.record("late", self.key, {**self._describe_end(status), "text": text[:_LATE_TEXT]})
 
-    def _record(self, event: JournalEvent, status: str, more: dict[str, str]) -> None:
+    def _describe_end(self, status: str) -> dict[str, Any]:
         seconds = time.perf_counter() - self.began
-        fields = {"call": self.call.id, "tool": self.call.name, "status": status, "seconds": seconds, **more}
-        self.journal.record(event, self.key, fields)
+        return {"call": self.call.id, "tool": self.call.name, "status": status, "seconds": seconds}
 
 
 def record_refused(journal: Journal | None, refused: RefusedCall) -> None:
@@ -257,13 +254,7 @@ def _describe_call(call: ToolCall | MalformedCall, arguments: Any = None) -> dic
 
 def _describe_proposal(proposal: ProposedCall) -> dict[str, Any]:
     """What a policy judged besides the arguments, so that another policy can judge the call anew."""
-    tool, intent = proposal.tool, proposal.intent
-    described: dict[str, Any] = {"origin": tool.origin}
-    hints = {name: value for name in HINTS if (value := getattr(tool.annotations, name)) is not None}
-    if hints:
-        described["annotations"] = hints
-    if tool.approval is not None:
-        described["approval"] = tool.approval
+    described, intent = dict(proposal.tool.declared), proposal.intent
     if intent is not None:
         described["effects"] = _describe_effects(intent)
         if intent.asks:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -35,7 +35,8 @@ class ReadWriteLock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._holders: set[LockHolder] = set()
-        self._waiting: deque[LockHolder] = deque()
+        # In order; any of them may withdraw. The first of a plain dict isn't found at once after others were removed.
+        self._waiting: OrderedDict[LockHolder, None] = OrderedDict()
 
     async def acquire(self, shared: bool, seconds: float | None = None) -> LockHolder | None:
         """Wait for the lock; None after `seconds`."""
@@ -46,7 +47,7 @@ class ReadWriteLock:
                 return holder
             holder.loop = asyncio.get_running_loop()
             holder.admitted = holder.loop.create_future()
-            self._waiting.append(holder)
+            self._waiting[holder] = None
         try:
             async with asyncio.timeout(seconds):
                 await holder.admitted
@@ -70,8 +71,8 @@ class ReadWriteLock:
     def _admit_waiting(self) -> None:
         admitted = []
         with self._lock:
-            while self._waiting and self._has_room(self._waiting[0]):
-                holder = self._waiting.popleft()
+            while self._waiting and self._has_room(holder := next(iter(self._waiting))):
+                del self._waiting[holder]
                 self._admit(holder)
                 admitted.append(holder)
         for holder in admitted:
@@ -83,7 +84,8 @@ class ReadWriteLock:
                 holder.release()
 
     def _has_room(self, holder: LockHolder) -> bool:
-        return not self._holders or (holder.shared and all(other.shared for other in self._holders))
+        # Several holders are all shared.
+        return not self._holders or (holder.shared and next(iter(self._holders)).shared)
 
     def _admit(self, holder: LockHolder) -> None:
         holder.is_held = True
@@ -93,7 +95,7 @@ class ReadWriteLock:
         with self._lock:
             if holder.is_held:
                 return False
-            self._waiting.remove(holder)
+            del self._waiting[holder]
         self._admit_waiting()
         return True
 

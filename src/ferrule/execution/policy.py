@@ -26,6 +26,7 @@ from ferrule.execution.rules import (
     Rule,
     Verdict,
     check_choice,
+    is_of_server,
     list_folders,
     pick_stricter,
 )
@@ -86,25 +87,33 @@ class Policy:
         tool: PolicySubject,
         arguments: Mapping[str, Any],
         intent: Intent | None = None,
-        workspace: Path | None = None,
+        workspace: Path | str | None = None,
     ) -> Verdict:
         """Decide on one call: each of its effects is judged separately, and the strictest verdict counts.
 
         `arguments` are JSON values. `workspace` is the folder outside of which all profiles but `all` ask, besides
         those that the tool works in; links are followed now, so judge again before a later run.
         """
-        own = self._judge_alone(tool, arguments, intent, workspace)
+        try:
+            own = self._judge_alone(tool, arguments, intent, workspace)
+        except AttributeError:
+            if hasattr(tool, "origin"):
+                raise
+            raise PolicyError(f"a policy judges a Tool or a ToolSpec, such as tool(f), not {tool!r}") from None
         if self.within is None:
             return own
         return _tighten(own, self.within.judge(tool, arguments, intent, workspace))
 
     def _judge_alone(
-        self, tool: PolicySubject, arguments: Mapping[str, Any], intent: Intent | None, workspace: Path | None
+        self, tool: PolicySubject, arguments: Mapping[str, Any], intent: Intent | None, workspace: Path | str | None
     ) -> Verdict:
-        effects = (None,) if intent is None else self._list_effects(tool, intent)
-        verdict = self._judge_effect(tool, arguments, effects[0], workspace)
-        for effect in effects[1:]:
-            verdict = pick_stricter(verdict, self._judge_effect(tool, arguments, effect, workspace))
+        if intent is None:
+            verdict = self._judge_effect(tool, arguments, None, workspace)
+        else:
+            effects = self._list_effects(tool, intent)
+            verdict = self._judge_effect(tool, arguments, effects[0], workspace)
+            for effect in effects[1:]:
+                verdict = pick_stricter(verdict, self._judge_effect(tool, arguments, effect, workspace))
         if tool.approval == "always" and _may_be_asked(verdict):
             return Verdict("ask", f"{tool.name} always asks", "tool")
         if intent is not None and intent.asks and _may_be_asked(verdict):
@@ -116,7 +125,7 @@ class Policy:
         tool: PolicySubject,
         arguments: Mapping[str, Any],
         intent: Intent | None = None,
-        workspace: Path | None = None,
+        workspace: Path | str | None = None,
     ) -> list[tuple[Effect | None, Verdict]]:
         """Decide on each effect of a call by itself; None stands for anything that the tool might do."""
         judged = []
@@ -129,7 +138,11 @@ class Policy:
         return judged
 
     def find_matching(
-        self, tool: PolicySubject, arguments: Mapping[str, Any], effect: Effect | None, workspace: Path | None = None
+        self,
+        tool: PolicySubject,
+        arguments: Mapping[str, Any],
+        effect: Effect | None,
+        workspace: Path | str | None = None,
     ) -> list[Rule]:
         """Find all rules that match one effect of a call, of earlier "always" answers too, the strictest first."""
         policies: list[Policy] = [self]
@@ -144,6 +157,18 @@ class Policy:
                 if (is_match or rule.find_doubt(tool, hints, arguments, effect)) and rule not in found:
                     found.append(rule)
         return sorted(found, key=lambda rule: -STRICTNESS[rule.action])
+
+    def find_outdated_always(self, tool: PolicySubject) -> Rule | None:
+        """Find the last "always" for a server's tool whose definition is another now; None if one is up to date."""
+        if not is_of_server(tool):
+            return None
+        granted = self.grants.rules if self.grants is not None else ()
+        found = [rule for rule in (*self.always, *granted) if rule.names(tool) and rule.is_located(tool)]
+        if any(rule.is_up_to_date(tool) for rule in found):
+            return None
+        if found:
+            return found[-1]
+        return None if self.within is None else self.within.find_outdated_always(tool)
 
     def _list_effects(self, tool: PolicySubject, intent: Intent | None) -> tuple[Effect | None, ...]:
         if intent is None or not intent.effects:
@@ -204,12 +229,12 @@ class Policy:
         return problems
 
     def _judge_effect(
-        self, tool: PolicySubject, arguments: Mapping[str, Any], effect: Effect | None, workspace: Path | None
+        self, tool: PolicySubject, arguments: Mapping[str, Any], effect: Effect | None, workspace: Path | str | None
     ) -> Verdict:
-        folders = list_folders(tool, workspace)
         profile = self.profile or ("all" if tool.origin == "code" and not getattr(tool, "folders", ()) else "ask")
-        if not self.rules and profile == "all":
+        if profile == "all" and not self.rules:
             return ALLOW_ALL
+        folders = list_folders(tool, workspace)
         hints = self.resolve_hints(tool)
         found: Rule | None = None
         unclear: tuple[Rule, str] | None = None

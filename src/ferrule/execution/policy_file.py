@@ -13,7 +13,6 @@ reason = "move files to the bin instead"
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,15 +20,17 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import ValidationError
 
+from ferrule._util import toml_text
 from ferrule.errors import PolicyError
 from ferrule.execution.policy import Policy
 from ferrule.execution.profiles import Profile
-from ferrule.execution.rule_examples import Example, check_examples
+from ferrule.execution.rule_examples import Example, check_cost, check_examples
 from ferrule.execution.rules import Action, Rule
 from ferrule.sandbox.own_files import protect_own_file
 from ferrule.tools.intent import EffectKind
 from ferrule.tools.registry import find_nearest_names
 
+_MOST_PROBLEMS = 10
 _LISTS = ("list_type", "tuple_type", "too_short")
 _Hint = Literal["read_only", "destructive", "idempotent", "open_world"]
 
@@ -70,7 +71,19 @@ def parse_policy(data: Mapping[str, Any], source: str = "policy") -> Policy:
         checked = PolicyData.model_validate(dict(data))
     except ValidationError as error:
         raise PolicyError("\n".join(describe_invalid_data(error, source, PolicyData))) from None
-    return make_policy(checked, source)
+    return check_policy(checked, source)
+
+
+def check_policy(data: PolicyData, source: str, section: str = "") -> Policy:
+    """Make a policy as `make_policy` does, and check the examples of its rules. Raises `PolicyError`."""
+    policy = make_policy(data, source, section)
+    check_cost([example for rule in data.rules for example in (*rule.matches, *rule.not_matches)], source)
+    for rule, given in zip(policy.rules, data.rules, strict=True):
+        try:
+            check_examples(rule, given.matches, given.not_matches)
+        except PolicyError as error:
+            raise PolicyError(f"{rule.source}: {error}") from None
+    return policy
 
 
 def make_policy(data: PolicyData, source: str, section: str = "") -> Policy:
@@ -85,9 +98,7 @@ def make_policy(data: PolicyData, source: str, section: str = "") -> Policy:
 def _make_rule(data: RuleData, source: str) -> Rule:
     fields = {name: value for name, value in dict(data).items() if name not in ("matches", "not_matches")}
     try:
-        rule = Rule(**fields, source=source)
-        check_examples(rule, data.matches, data.not_matches)
-        return rule
+        return Rule(**fields, source=source)
     except PolicyError as error:
         raise PolicyError(f"{source}: {error}") from None
 
@@ -108,20 +119,15 @@ def read_policy(path: str | Path) -> Policy:
 def parse_toml(data: bytes, source: str) -> dict[str, Any]:
     """Parse the bytes of a TOML file. Raises `PolicyError`, whose text starts with `source`."""
     try:
-        return tomllib.loads(data.decode())
-    except UnicodeDecodeError as error:
-        raise PolicyError(f"{source}: not UTF-8 text: {error.reason} at byte {error.start}") from error
-    except tomllib.TOMLDecodeError as error:
-        last = f"at end of document, line {len(data.splitlines())}"
-        raise PolicyError(f"{source}: not TOML: {str(error).replace('at end of document', last)}") from error
-    except RecursionError as error:
-        raise PolicyError(f"{source}: its arrays or tables are nested too deeply to be read") from error
+        return toml_text.parse_toml(data)
+    except ValueError as error:
+        raise PolicyError(f"{source}: {error}") from error
 
 
 def describe_invalid_data(error: ValidationError, source: str, model: type[BaseModel]) -> list[str]:
-    """Describe each invalid field of a file that `model` describes, in a line that starts with `source`."""
-    lines = []
-    for problem in error.errors(include_url=False):
+    """Describe the first invalid fields of a file that `model` describes, in lines that start with `source`."""
+    lines, problems = [], error.errors(include_url=False)
+    for problem in problems[:_MOST_PROBLEMS]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
         place = f"{source}: {place}" if place else source
         if problem["type"] == "extra_forbidden":
@@ -131,10 +137,11 @@ def describe_invalid_data(error: ValidationError, source: str, model: type[BaseM
         elif problem["type"] == "value_error":
             lines.append(f"{place}: {problem['ctx']['error']}")
         elif problem["type"] in _LISTS:
-            lines.append(f"{place}: got {problem['input']!r}; expected a list{_give_example(problem['input'])}")
+            lines.append(f"{place}: got {problem['input']!r:.100}; expected a list{_give_example(problem['input'])}")
         else:
-            lines.append(f"{place}: got {problem['input']!r}; {problem['msg'].lower()}")
-    return lines
+            lines.append(f"{place}: got {problem['input']!r:.100}; {problem['msg'].lower()}")
+    left_out = len(problems) - len(lines)
+    return [*lines, f"{source}: {left_out:,} more invalid fields"] if left_out else lines
 
 
 def _give_example(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, final
 
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.events import ToolStarted
@@ -42,12 +42,13 @@ class ProposedCall:
         return RefusedCall(self.call, result, self.plain, Verdict("deny", reason, by), self)
 
 
+@final
 @dataclass(slots=True)
 class PermittedCall:
     """A call that may run, and why. `was_asked`: somebody approved exactly this call.
 
     `edited_from` are the model's own arguments, if somebody has changed them; `comment` is what the model is told with
-    the result. `follows_conflict`: an earlier call of the same message writes what this one reads or writes.
+    the result.
     """
 
     proposal: ProposedCall
@@ -55,7 +56,6 @@ class PermittedCall:
     was_asked: bool = False
     edited_from: Mapping[str, Any] | None = None
     comment: str = ""
-    follows_conflict: bool = False
 
     def describe_start(self) -> ToolStarted:
         """The event that this call starts, with the arguments that it starts with."""
@@ -65,6 +65,7 @@ class PermittedCall:
         return ToolStarted(replace(call, arguments=json.dumps(self.proposal.plain, ensure_ascii=False)), is_edited=True)
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class RefusedCall:
     """A call that is answered without being run. `arguments` are those of the call, decoded if possible."""
@@ -75,11 +76,16 @@ class RefusedCall:
     verdict: Verdict | None = None
     proposal: ProposedCall | None = None
     """What was judged, if the call got that far."""
+    unjudged: Tool | None = None
+    """The tool, if its intent failed: that may be otherwise once the calls before this one have run."""
 
 
-def convert_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert arguments to JSON values."""
-    return {name: value if type(value) in _PLAIN else to_json_value(value) for name, value in arguments.items()}
+def convert_arguments(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Convert arguments to JSON values. Returns `arguments` itself if that is what they are."""
+    for value in arguments.values():
+        if type(value) not in _PLAIN:
+            return {name: to_json_value(value) for name, value in arguments.items()}
+    return arguments
 
 
 def list_defaults(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:

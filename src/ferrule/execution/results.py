@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any
 
-from ferrule._util.quick_init import quick_init
 from ferrule.blobs import BlobStore
 from ferrule.conversation import Image, Text, ToolOutput, ToolResult
 from ferrule.errors import ToolFailed, ToolRetry
@@ -64,7 +63,9 @@ def make_data(value: Any, parts: tuple[Text | Image, ...]) -> Any:
 
     Raises `ToolFailed` for the data of a `ToolOutput` that isn't JSON.
     """
-    if isinstance(value, str) or value is None:
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, str):
         return None
     if isinstance(value, ToolOutput):
         written = _write_json(value.data)
@@ -76,7 +77,7 @@ def make_data(value: Any, parts: tuple[Text | Image, ...]) -> Any:
             return _read_json(_write_json(value))
         except ToolFailed:
             return None  # such as columns of the same name; the model reads the text
-    return value if type(value) in _PLAIN else _read_json(parts[0].text)  # type: ignore[union-attr]
+    return _read_json(parts[0].text)  # type: ignore[union-attr]
 
 
 def _read_json(text: str) -> Any:
@@ -85,8 +86,8 @@ def _read_json(text: str) -> Any:
     return from_json(text)
 
 
-@quick_init
-@dataclass(frozen=True, slots=True)
+# Not frozen, although never changed: every run makes one, and that would take twice as long.
+@dataclass(slots=True)
 class ResultLimits:
     """The most that one result may hold: `characters` of text, and `images`, of `image_bytes` in all.
 
@@ -104,7 +105,7 @@ class ResultLimits:
 
         Several texts share the limit evenly; of images, the first ones are kept.
         """
-        if len(parts) == 1 and isinstance(parts[0], Text) and len(parts[0].text) <= self.characters:
+        if len(parts) == 1 and type(parts[0]) is Text and len(parts[0].text) <= self.characters:
             return parts
         parts = self._leave_out_images(parts)
         texts = [part.text for part in parts if isinstance(part, Text)]

@@ -8,7 +8,7 @@ arguments.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -19,6 +19,21 @@ from ferrule.tools.intent import Effect
 from ferrule.toolspec import ToolSpec
 
 Example = str | dict[str, Any]
+
+
+MOST_EXAMPLES = 1000
+MOST_CHARACTERS = 30_000
+"""Of all examples of a file together: each may be a command line, which takes time to read."""
+
+
+def check_cost(examples: Sequence[Example], source: str) -> None:
+    """Check that the examples of a file aren't too many to be checked quickly. Raises `PolicyError`."""
+    characters = sum(len(str(example)) for example in examples)
+    if len(examples) > MOST_EXAMPLES or characters > MOST_CHARACTERS:
+        raise PolicyError(
+            f"{source}: matches and not_matches have {len(examples):,} examples of {characters:,} characters in all; "
+            f"at most {MOST_EXAMPLES:,} of {MOST_CHARACTERS:,} are checked, so keep fewer"
+        )
 
 
 def check_examples(rule: Rule, matches: Iterable[Example], not_matches: Iterable[Example]) -> None:
@@ -33,8 +48,8 @@ def check_examples(rule: Rule, matches: Iterable[Example], not_matches: Iterable
             if matched is not is_wanted:
                 field, found = ("matches", "doesn't match") if is_wanted else ("not_matches", "matches")
                 raise PolicyError(
-                    f"{field}: the rule {rule.action} for {rule.describe()} {found} {example!r}, judged as {judged}; "
-                    "correct the rule or the example"
+                    f"{field}: the rule {rule.action} for {rule.describe():.100} {found} {example!r:.100}, "
+                    f"judged as {judged:.200}; correct the rule or the example"
                 )
 
 
@@ -56,7 +71,7 @@ def _judge_example(rule: Rule, example: Example) -> tuple[bool, str]:
 def _match_command_line(rule: Rule, example: str) -> tuple[bool, str]:
     from ferrule.sandbox.shell.command_line import parse_command_line
 
-    line = parse_command_line(example, os.getcwd())  # noqa: PTH109 - a text is wanted
+    line = parse_command_line(example, os.getcwd(), looks=False)  # noqa: PTH109 - a text is wanted
     if line.problem and find_spec("tree_sitter_bash") is None:
         raise PolicyError(f"its examples can't be checked: {line.problem}")
     if line.problem:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -15,12 +17,13 @@ from ferrule.errors import PolicyError
 from ferrule.execution.command_patterns import guess_words, match_words, split_command_pattern
 from ferrule.execution.rule_matching import match_argument, match_effect, may_cover_match
 from ferrule.tools.intent import Effect, EffectKind
-from ferrule.toolspec import Annotations, Approval
+from ferrule.toolspec import Annotations, Approval, JSONSchema
 
 Action = Literal["allow", "ask", "deny"]
 
 VERBS = {"read": "reads", "write": "writes", "run": "runs", "net": "reaches"}
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
+_LONGEST_DEFINITION = 50_000
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 
@@ -33,6 +36,10 @@ class PolicySubject(Protocol):
 
     @property
     def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters(self) -> JSONSchema: ...
     @property
     def annotations(self) -> Annotations: ...
     @property
@@ -80,6 +87,9 @@ class Rule:
     location: str | None = None
     """Where the tool is defined (`Tool.location`, also without its line): an "always" answer isn't meant for another
     tool of the same name."""
+    definition: str | None = None
+    """For a tool of a server: its definition when an "always" was answered (`write_definition`), since the server may
+    change it. A rule with a `location` and without a definition matches no tool of a server."""
     command: str | None = None
     exact: bool = False
     source: str = field(default="", compare=False)
@@ -121,7 +131,8 @@ class Rule:
     ) -> bool:
         if not self.names(tool):
             return False
-        if self.location is not None and not self._is_located(getattr(tool, "location", None)):
+        is_answer = self.location is not None or self.definition is not None
+        if is_answer and not (self.is_located(tool) and self.is_up_to_date(tool)):
             return False
         if any(getattr(hints, name) is not wanted for name, wanted in self.annotations.items()):
             return False
@@ -132,8 +143,18 @@ class Rule:
             return False
         return all(match_argument(arguments, name, pattern, every) for name, pattern in self.arguments.items())
 
-    def _is_located(self, location: str | None) -> bool:
+    def is_located(self, tool: PolicySubject) -> bool:
+        """Whether `tool` is defined where this rule says, if it says so."""
+        if self.location is None:
+            return True
+        location = getattr(tool, "location", None)
         return location is not None and self.location in (location, strip_line(location))
+
+    def is_up_to_date(self, tool: PolicySubject) -> bool:
+        """Whether `tool` is still defined as it was when this rule was made, if an "always" made it."""
+        if self.definition is not None:
+            return self.definition == write_definition(tool)
+        return self.location is None or not is_of_server(tool)
 
     def _matches_command(self, effect: Effect | None, every: bool) -> bool:
         if effect is None or self.command is None:
@@ -191,10 +212,32 @@ class Verdict:
     """The rule that decided, if one did."""
 
 
-def list_folders(tool: PolicySubject, workspace: Path | None) -> tuple[Path, ...]:
+def is_of_server(tool: PolicySubject) -> bool:
+    """Whether a tool is an MCP server's, which may change the tool's definition at any time."""
+    return tool.origin.startswith("mcp:")
+
+
+def write_definition(tool: PolicySubject) -> str:
+    """Write what a tool says of itself: its description, parameters and annotations. Equal texts are equal tools.
+
+    What is very long is cut, with its hash.
+    """
+    hints = {name: value for name in HINTS if (value := getattr(tool.annotations, name)) is not None}
+    # The last empty line ends the description, since none is in the JSON.
+    schema = json.dumps(tool.parameters, ensure_ascii=False, indent=2, sort_keys=True)
+    text = f"{tool.description}\n\nparameters: {schema}\nannotations: {json.dumps(hints)}\n"
+    if len(text) <= _LONGEST_DEFINITION:
+        return text
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return f"{text[:_LONGEST_DEFINITION]}\n[{len(text):,} characters, with the SHA-256 {digest}]\n"
+
+
+def list_folders(tool: PolicySubject, workspace: Path | str | None) -> tuple[Path, ...]:
     """The folders outside of which a call of `tool` is asked about: the workspace, and its own. Empty: nothing is."""
     own: tuple[Path, ...] = getattr(tool, "folders", ())
-    return own if workspace is None else (workspace, *own)
+    if workspace is None:
+        return own
+    return (workspace if isinstance(workspace, Path) else Path(workspace), *own)
 
 
 def strip_line(location: str) -> str:

@@ -21,7 +21,8 @@ from ferrule.errors import ArgumentsInvalid, ToolFailed, ToolRetry
 from ferrule.events import ToolStarted
 from ferrule.execution.argument_changes import describe_changes
 from ferrule.execution.authorize import Authorizer
-from ferrule.execution.call_clock import CallClock, current_clock
+from ferrule.execution.call_clock import CallClock
+from ferrule.execution.decisions import NOBODY
 from ferrule.execution.error_results import (
     TimeoutAction,
     describe_failure,
@@ -50,13 +51,17 @@ _log = logging.getLogger("ferrule.execution")
 # Not frozen, although never changed: there is one for each message, and that would take three times as long.
 @dataclass(slots=True)
 class CallWatch:
-    """Who is told about calls as they run: when one starts, and its result as soon as there is one.
-
-    A call that is stopped has a result only if it has kept its output.
-    """
+    """Follows calls as they run. A call starts once it may run, which can be after a question about it."""
 
     on_start: Callable[[ToolStarted], None] | None = None
     on_result: Callable[[ToolResult], None] | None = None
+    """Called with each result as soon as there is one; a call that is stopped has one only if it has kept output."""
+    started: set[str] = field(default_factory=set)
+    """The ids of the calls that have started."""
+    is_serial: bool = False
+    """Whether each call waits for the one before it."""
+    unasked: list[str] = field(default_factory=list)
+    """Why calls were denied that nobody could be asked about."""
 
 
 class CallRunner:
@@ -92,9 +97,15 @@ class CallRunner:
                     return self.refuse(rechecked)
                 permitted = rechecked
             record = None if self._journal is None else CallRecord.start(self._journal, permitted)
-            run = self._prepare(permitted, scope, timeout, record)
-            run.on_late = partial(self._record_late, permitted, record, holder)
-            outcome = await self._run_watched(run, permitted, record, watch)
+            run = self._prepare(permitted, scope, timeout, record, holder)
+            watch.started.add(proposal.call.id)
+            if watch.on_start is not None:
+                watch.on_start(permitted.describe_start())
+            try:
+                outcome = await run_function(run)
+            except BaseException:
+                self._record_stopped(run, permitted, record, watch)
+                raise
             result = self._make_result(permitted, outcome)
             if record is not None:
                 record.finish(result.status, "" if result.status == "ok" else result.text)
@@ -104,24 +115,20 @@ class CallRunner:
             if holder is not None and (run is None or not run.is_given_up or self._only_reads(permitted)):
                 holder.release()
 
-    async def _run_watched(
+    def _record_stopped(
         self, run: FunctionRun, permitted: PermittedCall, record: CallRecord | None, watch: CallWatch
-    ) -> Outcome | TimeoutAction:
-        """Run the function. If it is stopped, that is recorded, and what it has kept is its result."""
-        if watch.on_start is not None:
-            watch.on_start(permitted.describe_start())
-        try:
-            return await run_function(run)
-        except BaseException:
-            if record is not None:
-                record.finish("cancelled")
-            if watch.on_result is not None and run.kept:
-                result = make_cancelled_result(permitted.proposal.call, run.kept[-1])
-                watch.on_result(self._limits.cut_result(result))
-            raise
+    ) -> None:
+        """Record that the function was stopped; what it has kept is its result."""
+        if record is not None:
+            record.finish("cancelled")
+        if watch.on_result is not None and run.kept:
+            result = make_cancelled_result(permitted.proposal.call, run.kept[-1])
+            watch.on_result(self._limits.cut_result(result))
 
-    def refuse(self, refused: RefusedCall) -> ToolResult:
+    def refuse(self, refused: RefusedCall, watch: CallWatch | None = None) -> ToolResult:
         """Record a call that isn't run, and return its result, cut to the limits: it may quote what the model wrote."""
+        if watch is not None and refused.verdict is not None and refused.verdict.by == NOBODY:
+            watch.unasked.append(refused.verdict.reason)
         record_refused(self._journal, refused)
         return self._limits.cut_result(refused.result)
 
@@ -144,23 +151,31 @@ class CallRunner:
         return self._authorizer.policy.resolve_hints(permitted.proposal.tool).read_only
 
     def _prepare(
-        self, permitted: PermittedCall, scope: CallScope, timeout: float | None, record: CallRecord | None
+        self,
+        permitted: PermittedCall,
+        scope: CallScope,
+        timeout: float | None,
+        record: CallRecord | None,
+        holder: LockHolder | None,
     ) -> FunctionRun:
         proposal = permitted.proposal
-        tool, arguments, retries, kept = proposal.tool, proposal.arguments, 0, list[str]()
+        tool = proposal.tool
         clock = None if timeout is None or not tool.is_async else CallClock(scope.deadline)
+        run = FunctionRun(tool, proposal.arguments, timeout, 0, clock)
         if tool.scope_parameter is not None:
             read_clock = time.monotonic if clock is None else clock.read
             deadline = None if timeout is None else read_clock() + timeout
             own = CallScope(
                 proposal.call, scope.conversation, deadline, self._limits.blobs, scope.emit, scope.workspace,
-                scope.run_state, partial(self._authorize_more, permitted, scope, record), read_clock, kept.append,
+                scope.run_state, partial(self._authorize_more, permitted, scope, record), read_clock, run.kept.append,
             )  # fmt: skip
-            arguments = {**arguments, tool.scope_parameter: own}
+            run.arguments = {**run.arguments, tool.scope_parameter: own}
         if tool.retries:
             hints = self._authorizer.policy.resolve_hints(tool)
-            retries = tool.retries if hints.idempotent or hints.read_only else 0
-        return FunctionRun(tool, arguments, timeout, retries, clock, kept=kept)
+            run.retries = tool.retries if hints.idempotent or hints.read_only else 0
+        if timeout is not None or not tool.is_async:  # only then can it be abandoned
+            run.on_late = partial(self._record_late, permitted, record, holder)
+        return run
 
     async def _authorize_more(
         self, permitted: PermittedCall, scope: CallScope, record: CallRecord | None, intent: Intent
@@ -175,7 +190,7 @@ class CallRunner:
     def _make_result(self, permitted: PermittedCall, outcome: Outcome | TimeoutAction) -> ToolResult:
         """Make the result of a call that was run, cut to the limits."""
         call = permitted.proposal.call
-        if isinstance(outcome, str):
+        if type(outcome) is not Outcome:
             result = make_timed_out_result(call, outcome, self._only_reads(permitted))
         elif outcome.error is not None:
             result = make_error_result(call.id, call.name, *describe_failure(outcome.error, call.arguments))
@@ -245,36 +260,28 @@ class FunctionRun:
 
 async def run_function(run: FunctionRun) -> Outcome | TimeoutAction:
     """Run a function, with retries. Returns its outcome, or after a timeout what was done to it."""
+    tool, delay, retries = run.tool, _FIRST_DELAY, run.retries
     before = is_in_tool.set(True)
     try:
-        return await _attempt(run)
+        while True:
+            if tool.isolate == "process":
+                outcome = await _run_in_process(run)
+            elif tool.is_async:
+                outcome = await await_outcome(
+                    tool.function, run.arguments, run.timeout, run.on_late, run.give_up, run.clock
+                )
+            else:
+                outcome = await _run_in_thread(run)
+            if type(outcome) is not Outcome or outcome.error is None:
+                return outcome
+            _log.debug("the tool %s raised", tool.name, exc_info=outcome.error)
+            if not retries or isinstance(outcome.error, _FINAL):
+                return outcome
+            await asyncio.sleep(delay * random.uniform(0.5, 1))
+            delay = min(2 * delay, _LONGEST_DELAY)
+            retries -= 1
     finally:
         is_in_tool.reset(before)
-
-
-async def _attempt(run: FunctionRun) -> Outcome | TimeoutAction:
-    tool, delay, retries = run.tool, _FIRST_DELAY, run.retries
-    attempt = _run_in_process if tool.isolate == "process" else _run_async if tool.is_async else _run_in_thread
-    while True:
-        outcome = await attempt(run)
-        if isinstance(outcome, str) or outcome.error is None:
-            return outcome
-        _log.debug("the tool %s raised", tool.name, exc_info=outcome.error)
-        if not retries or isinstance(outcome.error, _FINAL):
-            return outcome
-        await asyncio.sleep(delay * random.uniform(0.5, 1))
-        delay = min(2 * delay, _LONGEST_DELAY)
-        retries -= 1
-
-
-async def _run_async(run: FunctionRun) -> Outcome | TimeoutAction:
-    if run.clock is None:
-        return await await_outcome(run.tool.function, run.arguments, run.timeout, run.on_late, run.give_up)
-    before = current_clock.set(run.clock)
-    try:
-        return await await_outcome(run.tool.function, run.arguments, run.timeout, run.on_late, run.give_up, run.clock)
-    finally:
-        current_clock.reset(before)
 
 
 async def _run_in_thread(run: FunctionRun) -> Outcome | TimeoutAction:

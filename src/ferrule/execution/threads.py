@@ -13,11 +13,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, final
 
-from ferrule.execution.call_clock import CallClock
+from ferrule.execution.call_clock import CallClock, current_clock
 
 
+@final
 @dataclass(slots=True)
 class Outcome:
     """The outcome of a function: its value, or what it raised."""
@@ -36,25 +37,15 @@ async def await_outcome(
 ) -> Outcome | Literal["stopped", "abandoned"]:
     """Await `function(**arguments)`, for at most `timeout` seconds; then it is cancelled, and what it returns ignored.
 
-    `clock` measures these seconds, if it is given.
+    `clock` measures these seconds, if it is given; it is the function's `current_clock`.
     A function that hasn't ended `GRACE_SECONDS` after that is abandoned, also if the caller is cancelled: `on_abandon`
     is called, and `on_late` with its outcome if it ends after all. What a function raises is its outcome, including
     `SystemExit` and a `CancelledError` of its own. Raises `CancelledError` if the caller is cancelled, once the
     function has ended or was abandoned.
     """
-    if timeout is None:
-        # Only awaited: a task of its own would cost more than most functions.
-        return await _await_directly(function, arguments)
-    task = asyncio.create_task(_capture(function, arguments))
-    try:
-        await (asyncio.wait({task}, timeout=timeout) if clock is None else clock.wait(task, timeout))
-    except asyncio.CancelledError:
-        await _stop(task, on_late, on_abandon)
-        raise
-    return task.result() if task.done() else await _stop(task, on_late, on_abandon)
-
-
-async def _await_directly(function: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Outcome:
+    if timeout is not None:
+        return await _await_in_task(function, arguments, timeout, on_late, on_abandon, clock)
+    # Only awaited: a task of its own would cost more than most functions.
     task = asyncio.current_task()
     assert task is not None
     before = task.cancelling()
@@ -72,7 +63,28 @@ async def _await_directly(function: Callable[..., Awaitable[Any]], arguments: Ma
     return outcome
 
 
-async def _capture(function: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Outcome:
+async def _await_in_task(
+    function: Callable[..., Awaitable[Any]],
+    arguments: Mapping[str, Any],
+    timeout: float,
+    on_late: Callable[[Outcome], None] | None,
+    on_abandon: Callable[[], None] | None,
+    clock: CallClock | None,
+) -> Outcome | Literal["stopped", "abandoned"]:
+    task = asyncio.create_task(_capture(function, arguments, clock))
+    try:
+        await (asyncio.wait({task}, timeout=timeout) if clock is None else clock.wait(task, timeout))
+    except asyncio.CancelledError:
+        await _stop(task, on_late, on_abandon)
+        raise
+    return task.result() if task.done() else await _stop(task, on_late, on_abandon)
+
+
+async def _capture(
+    function: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any], clock: CallClock | None
+) -> Outcome:
+    if clock is not None:
+        current_clock.set(clock)
     try:
         return Outcome(await function(**arguments))
     except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 - as above

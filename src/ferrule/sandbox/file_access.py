@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +24,14 @@ from typing import Final
 from ferrule._util.terminal_text import escape_line
 from ferrule.errors import FileAccessRefused, choose_advice
 from ferrule.sandbox.hidden_paths import HIDDEN, OTHER_REPOSITORIES, PROTECTED
+from ferrule.sandbox.links import follow_links
 from ferrule.sandbox.open_beneath import NotRegularFile, OpenFolder, PathMoved, open_folder_beneath
 from ferrule.sandbox.own_files import describe_own_file
-from ferrule.sandbox.shell.access_plan import Access, AccessPlanner, list_ancestors
+from ferrule.sandbox.shell.access_plan import Access, AccessPlanner
 from ferrule.sandbox.shell.git_repositories import find_written_repository
 from ferrule.sandbox.shell.settings import ShellSettings, make_planner, make_protected_paths
 from ferrule.sandbox.shell.workspace_scan import WorkspaceScan
-from ferrule.sandbox.visible_paths import is_within
+from ferrule.sandbox.visible_paths import is_within, list_ancestors
 
 __all__ = ["AccessSnapshot", "FileAccess"]
 
@@ -79,8 +80,7 @@ class FileAccess:
             if not self._planners:
                 planner = make_planner(self._settings, make_protected_paths(self._settings), (), can_cover=True)
                 self._planners = list(planner.list_planners())
-            rules = {each.workspace: dict(each.plan_files()) for each in self._planners}
-        return AccessSnapshot(rules, self._planners[0].scan)
+            return AccessSnapshot(self._planners[0].plan_files(), self._planners[0].scan)
 
     def resolve(self, path: str | os.PathLike[str]) -> str:
         """The absolute real path that a path leads to now, existing or not. Raises `FileAccessRefused` if invalid."""
@@ -88,9 +88,11 @@ class FileAccess:
         problem = _find_problem(text)
         if problem:
             raise FileAccessRefused(f"{describe_path(text) or repr(text)} isn't a usable path: {problem}")
-        if text.startswith("~/"):
-            text = os.path.expanduser(text)
-        return os.path.realpath(os.path.join(self.workspace, text))
+        return os.path.realpath(self._make_absolute(text))
+
+    def _make_absolute(self, path: str | os.PathLike[str]) -> str:
+        text = os.fspath(path)
+        return os.path.join(self.workspace, os.path.expanduser(text) if text.startswith("~/") else text)
 
     def describe(self, real: str | os.PathLike[str]) -> str:
         """A real path as it is shown: relative to the workspace if it is in it, control characters escaped."""
@@ -104,7 +106,10 @@ class FileAccess:
         Raises `FileAccessRefused` unless that is allowed. For a decision, not for opening: use `open_folder`.
         """
         real = self.resolve(path)
-        found = (snapshot or self.take_snapshot()).decide(real)
+        snapshot = snapshot or self.take_snapshot()
+        found = snapshot.decide(real)
+        if found is Access.WRITE and access is Access.WRITE and snapshot.has_protected_link(self._make_absolute(path)):
+            found = Access.READ
         if found is None:
             raise FileAccessRefused(self._explain_outside(path, real, access))
         if found is Access.HIDDEN:
@@ -250,7 +255,7 @@ class FileAccess:
 class AccessSnapshot:
     """The decisions on all paths, from the files that existed at one moment."""
 
-    rules: dict[str, dict[str, Access]]
+    rules: Mapping[str, Mapping[str, Access]]
     """For each allowed folder, accesses by path; each applies below it as far as there is no deeper one."""
     _scan: WorkspaceScan
 
@@ -265,6 +270,14 @@ class AccessSnapshot:
             return access
         return self._judge_names(real, folder)
 
+    def has_protected_link(self, path: str) -> bool:
+        """Whether a path leads through a link with a protected name, or in a folder with one."""
+        for link in follow_links(path)[:-1]:
+            folder = max((each for each in self.rules if is_within(link, each)), key=len, default=None)
+            if folder is not None and self._judge_names(link, folder) is Access.READ:
+                return True
+        return False
+
     def list_hidden(self) -> list[str]:
         """The real paths within the allowed folders that are hidden, each with everything below it."""
         return sorted(
@@ -276,8 +289,8 @@ class AccessSnapshot:
 
     def _judge_names(self, real: str, folder: str) -> Access:
         """Judge a path without a rule by its names, since it may have appeared after the snapshot, or not yet."""
-        names = real[len(folder.rstrip("/")) + 1 :].lower().split("/")
-        if any(name in self._scan.protected for name in names) or not set(names).isdisjoint(OTHER_REPOSITORIES):
+        below = real[len(folder.rstrip("/")) :].lower()
+        if self._scan.protected.cover(below) or not set(below.split("/")).isdisjoint(OTHER_REPOSITORIES):
             return Access.READ
         return Access.HIDDEN if self._scan.find_hidden_name(real, folder) else Access.WRITE
 

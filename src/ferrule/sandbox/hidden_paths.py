@@ -1,22 +1,23 @@
 """The lists of files that commands can't read, or can read but not change, and how they are resolved."""
 
 # Paths are text here: sorted, compared and resolved by the hundred for each command.
-# ruff: noqa: PTH113, PTH116, PTH117, PTH118, PTH208
+# ruff: noqa: PTH113, PTH117, PTH118, PTH208
 
 from __future__ import annotations
 
 import os
 import pwd
 import re
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
 
 from ferrule._util.user_folders import find_config_folder, find_data_folder, find_state_folder
 from ferrule.errors import SandboxInputError
+from ferrule.sandbox.file_versions import cache_by_version
+from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.own_files import list_hidden_files
 from ferrule.sandbox.regular_files import open_regular_file
 
@@ -29,11 +30,10 @@ __all__ = [
     "ProtectedNames",
     "check_visible",
     "holds_private_key",
-    "is_settled",
     "list_home_folders",
 ]
 
-_TICK = 20_000_000
+_NOTHING: tuple[str, ...] = ()
 _PRIVATE_KEY = b"PRIVATE KEY-----"
 _MAX_BUNDLE_BYTES = 1024 * 1024
 
@@ -85,21 +85,51 @@ _RESERVED: tuple[str, ...] = (
     *(".vscode", ".idea", ".zed", ".devcontainer", ".claude", ".codex", ".cursor", ".gemini", ".windsurf"),
 )
 UNRESERVED: tuple[str, ...] = (
-    *(".devcontainer.json", ".helix", ".fleet", ".nova", ".run", "*.code-workspace", "*.sublime-project"),
-    *(".exrc", ".nvimrc", ".nvim.lua", ".vimrc", ".gvimrc", ".lvimrc", ".dir-locals.el", ".rprofile"),
-    *("mise.toml", "mise.local.toml", ".mise.toml", ".mise.local.toml", ".mise", ".autoenv.zsh"),
-    *(".kiro", ".opencode", "opencode.json", "opencode.jsonc", ".roo", ".roomodes", ".roorules", ".kilocode"),
-    *(".cline", ".clinerules", ".continue", ".continuerules", ".cursorrules", ".windsurfrules", ".goosehints"),
-    *(".aider.conf.yml", ".qwen", ".amazonq", ".junie", ".trae", ".augment", ".factory", ".crush.json", "crush.json"),
+    # Editors.
+    *(
+        ".devcontainer.json",
+        "*.code-workspace",
+        ".theia",
+        ".vs",
+        ".run",
+        "*.ipr",
+        ".fleet",
+        ".helix",
+        ".nova",
+        ".lapce",
+    ),
+    *("*.sublime-project", ".project", ".externaltoolbuilders", ".kateproject", ".lite_project.lua", ".tm_properties"),
+    *(".exrc", "_exrc", ".vimrc", "_vimrc", ".gvimrc", "_gvimrc", ".nvimrc", ".nvim.lua", ".lazy.lua", ".vim"),
+    *(".lvimrc", ".local.vimrc", ".vimrc_local.vim", "_vimrc_local.vim", ".ycm_extra_conf.py", ".neoconf.json"),
+    *(".nlsp-settings", ".luarc.json", ".luarc.jsonc"),
+    *(".dir-locals.el", ".dir-locals-2.el", "_dir-locals.el", "_dir-locals-2.el"),
+    # Workspaces that are set up by a server.
+    *(".gitpod.yml", ".gitpod.dockerfile", ".gitpod", ".ona", ".idx", "devfile.yaml", ".devfile.yaml", ".replit"),
+    *("replit.nix", ".codesandbox", ".stackblitzrc"),
+    # Environments that a shell enters and leaves with the folder.
+    *("mise.toml", "mise.*.toml", ".mise.toml", ".mise.*.toml", ".mise", ".config/mise*", "mise/config.toml"),
+    *("mise/config.*.toml", "mise/conf.d", ".rtx.toml", ".tool-versions", ".autoenv*", ".direnv/*.rc"),
+    *(".shadowenv.d", ".rvmrc", ".versions.conf"),
+    # What interpreters and debuggers run when they are started in the folder.
+    *(".rprofile", ".renviron", ".rdata", "renv/activate.r", ".irbrc", ".pryrc", ".rdbgrc", ".byebugrc", ".ghci"),
+    *(".iex.exs", ".erlang", ".ocamlinit", ".octaverc", ".gdbinit", ".lldbinit", ".pdbrc", ".perldb", ".jdbrc"),
+    # Other agents.
+    *(".github/hooks", ".github/copilot", ".kiro", ".opencode", "opencode.json", "opencode.jsonc", ".roo", ".roomodes"),
+    *(".roorules*", ".kilo", "kilo.json", "kilo.jsonc", ".kilocode", ".kilocodemodes", ".cline", ".clinerules"),
+    *(".continue", ".continuerules", ".continuerc.json", ".cursorrules", ".windsurfrules", ".goosehints"),
+    *(".aider.conf.yml", ".aider.model.settings.yml", ".qwen", ".amazonq", ".junie", ".trae", ".augment", ".factory"),
+    *(".crush.json", "crush.json", ".crush", ".openhands", ".pi", ".qoder", ".codebuddy", ".iflow", ".vibe", ".amp"),
     # Settings of other version control systems.
-    *(".hg/hgrc", ".jj/repo/config.toml", ".sl/config"),
+    *(".hg/hgrc", ".hg/hgrc-not-shared", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".sl/config"),
+    *(".bzr/branch/branch.conf", "_darcs/prefs/defaults", ".pijul/config"),
 )
 """Protected places that an empty folder can't stand for while a command runs: their programs would take it for damaged
 settings or a repository, and so many would fill each listing."""
 PROTECTED: tuple[str, ...] = (*_RESERVED, *UNRESERVED)
 """What a command may read but not change: paths relative to the workspace, existing or not, and anything with one of
-these names (`*.x`: with this ending) in a folder below it."""
-OTHER_REPOSITORIES: tuple[str, ...] = (".hg", ".jj", ".sl")
+these names in a folder below it. In a name `*` stands for any text, and case is ignored. docs/sandbox.md says what
+each program does with its files."""
+OTHER_REPOSITORIES: tuple[str, ...] = (".hg", ".jj", ".sl", ".bzr", "_darcs", ".pijul")
 """Folders of version control systems other than git, which commands write when they commit, and file tools never do."""
 
 
@@ -108,18 +138,46 @@ class ProtectedNames:
     """The names among protected paths, which are given in lower case."""
 
     exact: frozenset[str]
-    endings: tuple[str, ...]
+    folders: frozenset[str]
+    """Names of the folders that others of the names are in: `.hg` for `.hg/hgrc`."""
+    pattern: re.Pattern[str]
+    """Matches the other names, with a `*` in them."""
+    nested: re.Pattern[str]
+    """Matches paths, with a slash before them, that end with a name in a folder of a certain name: `/.hg/hgrc`."""
 
     @classmethod
     def of(cls, listed: Iterable[str]) -> ProtectedNames:
         """Take the names from a list such as `PROTECTED`."""
         listed = tuple(listed)
-        endings = tuple(each[1:] for each in listed if each.startswith("*."))
-        return cls(frozenset(each for each in listed if not each.startswith("*.")), endings)
+        names = [each for each in listed if "/" not in each]
+        nested = "|".join("/".join(map(_translate, each.split("/"))) for each in listed if "/" in each)
+        return cls(
+            frozenset(each for each in names if "*" not in each),
+            frozenset(folder for each in listed for folder in each.split("/")[:-1]),
+            re.compile(f"(?:{'|'.join(_translate(each) for each in names if '*' in each) or '(?!)'})\\Z"),
+            re.compile(f".*/(?:{nested or '(?!)'})\\Z", re.DOTALL),
+        )
 
     def __contains__(self, name: object) -> bool:
         """Whether a name, in lower case, is one of them."""
-        return isinstance(name, str) and (name in self.exact or name.endswith(self.endings))
+        return isinstance(name, str) and (name in self.exact or self.pattern.match(name) is not None)
+
+    def include(self, below: str) -> bool:
+        """Whether the last name of a path, in lower case and with a slash before it, is one of them there."""
+        return below.rpartition("/")[2] in self or self.nested.match(below) is not None
+
+    def cover(self, below: str) -> bool:
+        """Whether a path, in lower case and with a slash before it, is one of them, or in a folder that is."""
+        names = below.split("/")[1:]
+        if any(name in self for name in names):
+            return True
+        if self.folders.isdisjoint(names):
+            return False
+        return any(self.nested.match("/".join(("", *names[:count]))) for count in range(2, len(names) + 1))
+
+
+def _translate(name: str) -> str:
+    return "[^/]*".join(map(re.escape, name.split("*")))
 
 
 def check_visible(named: Sequence[str]) -> tuple[str, ...]:
@@ -135,22 +193,16 @@ def check_visible(named: Sequence[str]) -> tuple[str, ...]:
     return tuple(each.rstrip("/") for each in named)
 
 
-def is_settled(changed: int) -> bool:
-    """Whether any later change would alter a folder's mtime (ns); one within the same clock tick doesn't."""
-    return time.time_ns() - changed > _TICK
-
-
 @dataclass(slots=True)
 class HiddenPaths:
     """One sandbox's list of hidden paths, grouped by how they are looked up."""
 
     names: re.Pattern[str]
     """Matches names in the workspace."""
-    elsewhere: dict[str, list[str]]
+    elsewhere: dict[str, tuple[str, ...]]
     """Names or patterns by absolute folder, with `~/` expanded for each home folder."""
     visible: frozenset[str] = frozenset()
     """Absolute paths of the workspace that are shown, whatever their names."""
-    _known: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, listed: Sequence[str], workspace: str) -> HiddenPaths:
@@ -170,24 +222,19 @@ class HiddenPaths:
                 paths.append(os.path.normpath(os.path.join(workspace, entry)))
         # The API keys of ferrule's user, conversations, and what was trusted, wherever `XDG_…_HOME` has put them.
         paths += [str(folder) for folder in (find_config_folder(), find_data_folder(), find_state_folder())]
-        elsewhere: dict[str, list[str]] = {}
+        elsewhere: dict[str, tuple[str, ...]] = {}
         for folder, name in dict.fromkeys(map(os.path.split, paths)):
-            elsewhere.setdefault(folder, []).append(name)
+            elsewhere[folder] = (*elsewhere.get(folder, ()), name)
         visible = frozenset(os.path.normpath(os.path.join(workspace, each)) for each in shown if "/" in each)
         return cls(_compile_names(names, [each for each in shown if "/" not in each]), elsewhere, visible)
 
-    def find_existing(self) -> Iterator[str]:
+    def find_existing(self, follower: LinkFollower) -> Iterator[str]:
         """The paths in `elsewhere`, and the files that ferrule itself uses, that exist now, with links resolved."""
         yield from filter(os.path.lexists, list_hidden_files())
         for folder, names in self.elsewhere.items():
-            try:
-                changed = os.stat(folder).st_mtime_ns
-            except OSError:
-                continue
-            known = self._known.get(folder)
-            if known is None or known[0] != changed or not is_settled(changed):
-                known = self._known[folder] = (changed, _find_matching(folder, names))
-            yield from (os.path.realpath(path) for path in known[1] if path not in self.visible)
+            for path in _find_matching(folder, names):
+                if path not in self.visible:
+                    yield follower.follow(path)[-1]
 
 
 def _compile_names(names: Sequence[str], shown: Sequence[str] = ()) -> re.Pattern[str]:
@@ -196,14 +243,17 @@ def _compile_names(names: Sequence[str], shown: Sequence[str] = ()) -> re.Patter
     return re.compile(f"(?!{'|'.join(map(translate, shown)) or '(?!)'})(?:{hidden})", re.IGNORECASE)
 
 
-def _find_matching(folder: str, names: Sequence[str]) -> list[str]:
+@cache_by_version(_NOTHING)
+def _find_matching(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """The matching entries of a folder; if it can't be listed, those named without a pattern."""
     try:
         there = os.listdir(folder)
+    except NotADirectoryError:
+        return ()
     except OSError:
-        return [path for name in names if os.path.lexists(path := f"{folder}/{name}")]
+        return tuple(path for name in names if os.path.lexists(path := f"{folder}/{name}"))
     matcher = _compile_names(names)
-    return [f"{folder}/{name}" for name in there if matcher.match(name)]
+    return tuple(f"{folder}/{name}" for name in there if matcher.match(name))
 
 
 def list_home_folders() -> tuple[str, ...]:

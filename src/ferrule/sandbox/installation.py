@@ -13,7 +13,7 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -22,13 +22,15 @@ from pathlib import Path
 from typing import Final
 
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.visible_paths import SHARED_PREFIXES, follow_links, is_within, is_within_any
+from ferrule.sandbox.links import follow_links
+from ferrule.sandbox.visible_paths import SHARED_PREFIXES, is_within, is_within_any
 
 __all__ = [
     "PACKAGE",
     "PACKAGE_FOLDERS",
     "Installation",
     "find_hard_links",
+    "find_names",
     "make_boot_program",
     "record_opened_paths",
     "refuse_if_opened",
@@ -121,13 +123,9 @@ def _has_user_packages() -> bool:
 
 def _resolve_links(paths: Iterable[str]) -> list[str]:
     """The real paths, and each link on the way to them."""
-    links: dict[Path, str] = {}
-    real = []
-    for path in dict.fromkeys(map(os.path.normpath, paths)):
-        found = follow_links(Path(path), links)
-        real.append(os.path.realpath(path) if found is None else str(found))
+    found = {each for path in map(os.path.abspath, paths) for each in follow_links(path)}
     kept: list[str] = []
-    for path in sorted({*real, *map(str, links)}.difference(SHARED_PREFIXES)):
+    for path in sorted(found.difference(SHARED_PREFIXES)):
         if not is_within_any(path, kept):
             kept.append(path)
     return kept
@@ -138,10 +136,14 @@ def find_hard_links(workspace: str, paths: Iterable[str]) -> list[str]:
 
     Skipped if none of the installed packages was installed in that way.
     """
-    installed = _find_linked_inodes()
-    found = [entry for entry in _walk_files(workspace, set(paths)) if entry.inode() in installed] if installed else []
+    return find_names(workspace, _find_linked_inodes(), set(paths))
+
+
+def find_names(folder: str, devices: Mapping[int, int], left_out: Collection[str] = ()) -> list[str]:
+    """The names below a folder of files that are given as devices by their inodes, except in what is left out."""
+    found = [entry for entry in _walk_files(folder, left_out) if entry.inode() in devices] if devices else []
     # Only these few need a stat: an inode number is unique only within its device.
-    return [entry.path for entry in found if _get_device(entry) == installed[entry.inode()]]
+    return [entry.path for entry in found if _get_device(entry) == devices[entry.inode()]]
 
 
 @cache
@@ -152,11 +154,11 @@ def _find_linked_inodes() -> dict[int, int]:
         samples = (*Path(folder).glob("*.dist-info/METADATA"), Path(folder, "__init__.py"))
         if any(map(_has_other_names, samples)):
             device = os.stat(folder).st_dev
-            found |= {entry.inode(): device for entry in _walk_files(folder, set())}
+            found |= {entry.inode(): device for entry in _walk_files(folder)}
     return found
 
 
-def _walk_files(folder: str, left_out: set[str]) -> Iterator[os.DirEntry[str]]:
+def _walk_files(folder: str, left_out: Collection[str] = ()) -> Iterator[os.DirEntry[str]]:
     waiting = [folder]
     while waiting:
         folder = waiting.pop()

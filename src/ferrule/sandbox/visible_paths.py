@@ -4,12 +4,21 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["SHARED_PREFIXES", "VisiblePaths", "find_python_paths", "follow_links", "is_within", "is_within_any"]
+from ferrule.sandbox.links import follow_links
+
+__all__ = [
+    "SHARED_PREFIXES",
+    "VisiblePaths",
+    "find_python_paths",
+    "is_within",
+    "is_within_any",
+    "list_ancestors",
+]
 
 _SYSTEM: Final = (
     *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64"),
@@ -19,7 +28,6 @@ _SYSTEM: Final = (
 _PREFIX_ENTRIES: Final = ("bin", "lib", "lib64", "share", "pyvenv.cfg")
 SHARED_PREFIXES: Final = ("/usr", "/usr/local", "/")
 """Interpreter prefixes that hold much else besides."""
-_MAX_LINKS: Final = 40  # in one path, like the kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,13 @@ class VisiblePaths:
         A missing path is left out. Raises ValueError for a relative path or the root.
         """
         links: dict[Path, str] = {}
-        real = {found for path in self.readable if (found := follow_links(path, links)) is not None}
+        real: set[Path] = set()
+        for path in self.readable:
+            if not path.is_absolute():
+                raise ValueError(f"a view's paths are absolute, not {str(path)!r}")
+            *passed, found = follow_links(str(path))
+            links |= {Path(link): str(Path(link).readlink()) for link in passed}
+            real |= {Path(found)} if Path(found).exists() else set()
         if Path("/") in real:
             raise ValueError("a view can't hold the whole root: name the folders to read")
         outermost = sorted(path for path in real if not any(parent in real for parent in path.parents))
@@ -62,34 +76,6 @@ def find_python_paths(extra: Iterable[Path] = ()) -> VisiblePaths:
     return VisiblePaths(tuple(dict.fromkeys(path for path in (*paths, *extra) if path.exists())))
 
 
-def follow_links(path: Path, links: dict[Path, str]) -> Path | None:
-    """Resolve a path, recording each symbolic link on the way in `links` by its own real path."""
-    if not path.is_absolute():
-        raise ValueError(f"a view's paths are absolute, not {str(path)!r}")
-    done, left, followed = Path("/"), list(path.parts[1:]), 0
-    while left:
-        part = left.pop(0)
-        if part == "..":
-            done = done.parent
-            continue
-        step = done / part
-        if not os.path.lexists(step):
-            return None
-        if not step.is_symlink():
-            done = step
-            continue
-        followed += 1
-        if followed > _MAX_LINKS:
-            return None
-        links[step] = target = str(step.readlink())
-        done, left = (
-            (Path("/"), [*Path(target).parts[1:], *left])
-            if target.startswith("/")
-            else (done, [*Path(target).parts, *left])
-        )
-    return done
-
-
 def is_within(path: str, folder: str) -> bool:
     """Whether an absolute path is the folder or below it; compares strings, so both must be resolved."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
@@ -98,3 +84,10 @@ def is_within(path: str, folder: str) -> bool:
 def is_within_any(path: str, folders: Iterable[str]) -> bool:
     """Whether a path is in one of the folders, as in `is_within`."""
     return any(is_within(path, each) for each in folders)
+
+
+def list_ancestors(path: str) -> Iterator[str]:
+    """The folders above an absolute path, nearest first."""
+    while path != "/":
+        path = os.path.dirname(path)  # noqa: PTH120 - a string, like all that is compared with it
+        yield path

@@ -85,7 +85,8 @@ class Tool(Generic[Parameters, Returned]):
     Created by `@tool`, `Tool.from_callable` or `Tool.from_schema`. `original_name` is the name before the first
     renaming, None if there was none. `unbound` is true for a method whose object is not known yet; `barrier` is one
     object for all tools of a Toolset instance, None elsewhere, and `group` describes that Toolset. `folders` are those
-    that it works in: a policy judges its calls by them, and asks where it names no profile.
+    that it works in: a policy judges its calls by them, and asks where it names no profile. `instructions` are those of
+    its server, for all of the server's tools.
     """
 
     function: Callable[Parameters, Returned]
@@ -107,10 +108,11 @@ class Tool(Generic[Parameters, Returned]):
     group: ToolGroup | None = None
     original_name: str | None = None
     folders: tuple[Path, ...] = ()
+    instructions: str = ""
 
     def __post_init__(self) -> None:
         subject = f"the tool {self.name!r}"
-        if not NAME.fullmatch(self.name):
+        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
             raise ToolDefinitionError(
                 f"{subject}: a name is 1 to 64 letters, digits, '_', '-' or '.', and starts with a letter or '_'; "
                 "give name="
@@ -190,10 +192,14 @@ class Tool(Generic[Parameters, Returned]):
 
     @property
     def description(self) -> str:
-        """The description for models: the one given, or the docstring's paragraphs before its parameters."""
+        """The description for models: the one given, or the docstring's paragraphs before its parameters.
+
+        A method of a Toolset without either has the description of the Toolset.
+        """
         if self.explicit_description is not None:
             return self.explicit_description
-        return self.rules.docstring.description
+        own = self.rules.docstring.description
+        return own if own or self.group is None else self.group.description
 
     @property
     def parameters(self) -> JSONSchema:
@@ -236,6 +242,13 @@ class Tool(Generic[Parameters, Returned]):
             self.name, self.description, self.parameters, self.annotations, self.origin, self.approval, self.group
         )
 
+    @cached_property
+    def declared(self) -> Mapping[str, Any]:
+        """What a policy judges besides a call's arguments and intent, as JSON values: origin, hints, approval."""
+        hints = {name: value for name in _HINTS if (value := getattr(self.annotations, name)) is not None}
+        approval = {} if self.approval is None else {"approval": self.approval}
+        return {"origin": self.origin, **({"annotations": hints} if hints else {}), **approval}
+
     def bind(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments for the function, from JSON text or its decoded object; without the scope.
 
@@ -247,9 +260,9 @@ class Tool(Generic[Parameters, Returned]):
         """The same tool under another name; `original_name` keeps the first, which rules of a policy still match."""
         return replace(self, name=name, original_name=self.original_name or self.name)
 
-    def with_folders(self, *folders: Path) -> Tool[Parameters, Returned]:
+    def with_folders(self, *folders: Path | str) -> Tool[Parameters, Returned]:
         """The same tool, which works in these folders."""
-        return replace(self, folders=folders)
+        return replace(self, folders=tuple(map(Path, folders)))
 
     def with_origin(self, origin: str) -> Tool[Parameters, Returned]:
         """The same tool with another origin: `code`, `project`, `plugin` or `mcp:<server>`."""
@@ -401,7 +414,14 @@ def _read_examples(given: Any, subject: str) -> tuple[ToolExample, ...]:
 
 
 def _check_offer(tool: Tool, subject: str) -> None:
-    """Raise `ToolDefinitionError` for a description or a hint of another type."""
+    """Raise `ToolDefinitionError` for a description, an origin or a hint of another type."""
+    if not isinstance(tool.origin, str):
+        raise ToolDefinitionError(f"{subject}: origin must be a text, such as 'project', not {tool.origin!r}")
+    if not isinstance(tool.annotations, Annotations):
+        raise ToolDefinitionError(
+            f"{subject}: annotations must be Annotations(read_only=…), not {tool.annotations!r}; the hints can also be "
+            "given one by one, read_only=True"
+        )
     if not isinstance(tool.explicit_description, str | None):
         raise ToolDefinitionError(f"{subject}: description must be a text, not {tool.explicit_description!r}")
     for hint in _HINTS:

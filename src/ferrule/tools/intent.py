@@ -12,15 +12,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from os import PathLike
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
+from ferrule._util.quick_init import checked_init
 from ferrule._util.spliced_bytes import EncodedText, decode_text
+from ferrule.errors import PolicyError
 
 EffectKind = Literal["read", "write", "run", "net"]
 
 
+def _refuse_kind(kind: object) -> NoReturn:
+    raise PolicyError(f"the kind of an Effect must be read, write, run or net, not {kind!r}")
+
+
+def _read_target(target: object) -> str:
+    if not isinstance(target, str | PathLike):
+        raise PolicyError(f"the target of an Effect must be a text or a path, not {target!r}")
+    return str(target)
+
+
+@checked_init(
+    kind=("kind in ('read', 'write', 'run', 'net')", _refuse_kind), target=("target.__class__ is str", _read_target)
+)
 @dataclass(frozen=True, slots=True)
 class Effect:
     """One thing that a call would do. `target` is a path, a command line or an address, depending on the kind.
@@ -97,6 +114,16 @@ Preview: TypeAlias = str | Diff | ImageRef
 """What a person sees of a call before it runs; `str(preview)` is its text, for a display without images."""
 
 
+def _collect_effects(effects: object) -> tuple[Effect, ...]:
+    """The effects of an intent that aren't given as a tuple. Raises `PolicyError`."""
+    if isinstance(effects, Effect):
+        return (effects,)
+    if isinstance(effects, str | Mapping) or not isinstance(effects, Iterable):
+        raise PolicyError(f"an Intent takes a tuple of Effects, not {effects!r}")
+    return tuple(effects)
+
+
+@checked_init(effects=("effects.__class__ is tuple", _collect_effects))
 @dataclass(frozen=True, slots=True)
 class Intent:
     """Everything a call would do.
@@ -115,6 +142,9 @@ class Intent:
 
 IntentFunction: TypeAlias = Callable[..., Intent | Awaitable[Intent]]
 """Receives the validated arguments as a dict and returns what the call would do; a method gets `self` first."""
+
+is_judged_again: ContextVar[bool] = ContextVar("is_judged_again", default=False)
+"""Whether the intent function is called once more for the same call: one before it may have changed its outcome."""
 
 
 def preview_to_json(preview: Preview) -> Any:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -84,7 +85,7 @@ class _ToolCollection:
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as data. Raises `ToolDefinitionError` for a type without a schema."""
-        return tuple([tool.spec for tool in self.tools])
+        return tuple(map(attrgetter("spec"), self.tools))
 
     def get(self, name: str) -> Tool | None:
         """The tool with that name; None if there is none."""
@@ -109,11 +110,15 @@ class _ToolCollection:
 
 
 class BoundRegistry(_ToolCollection):
-    """A registry during a run: every tool can be called, every Toolset exists."""
+    """A registry during a run: every tool can be called, every Toolset exists.
+
+    `instructions` are those of the servers that some of the tools are from.
+    """
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self.tools = tuple(tools)
         self._by_name = {tool.name: tool for tool in self.tools}
+        self.instructions = "\n\n".join(dict.fromkeys([tool.instructions for tool in self.tools if tool.instructions]))
 
 
 class ToolRegistry(_ToolCollection):
@@ -124,16 +129,16 @@ class ToolRegistry(_ToolCollection):
     """
 
     def __init__(self, items: Iterable[ToolLike | _Offer] = (), problems: Sequence[DiscoveryProblem] = ()) -> None:
-        items = tuple(items)
+        items = tuple(items) if isinstance(items, list | tuple) else _list_items(items)
         self._sources = tuple(dict.fromkeys(source for item in items for source in _collect_sources(item)))
         inherited = [problem for item in items if isinstance(item, ToolRegistry) for problem in item.problems]
         self._offers = tuple(offer for item in items for offer in _collect_offers(item))
         self.problems: tuple[DiscoveryProblem, ...] = (*inherited, *problems)
         self.tools = tuple(offer.tool for offer in self._offers)
         self._by_name = _index_by_name(self.tools)
-        # If there is nothing to open, all runs share one.
         opens = bool(self._sources) or any(offer.source is not None for offer in self._offers)
-        self._shared = None if opens else nullcontext(BoundRegistry(self.tools))
+        self.bound: BoundRegistry | None = None if opens else BoundRegistry(self.tools)
+        """What `open` gives, if there is nothing to open: all runs share it."""
 
     @classmethod
     def discover(cls, folder: str | Path) -> ToolRegistry:
@@ -209,13 +214,17 @@ class ToolRegistry(_ToolCollection):
         return self._replace_offers(offer for offer in self._offers if offer.tool.name not in dropped)
 
     def prefixed(self, prefix: str) -> ToolRegistry:
-        """Every tool with `prefix` before its name."""
+        """Every tool with `prefix` before its name. Raises `ToolDefinitionError` for a name that can't be."""
+        if not isinstance(prefix, str):
+            raise RegistryError(f"prefixed takes a text, such as prefixed('gh_'), not {prefix!r}")
         return self._replace_offers(
             replace(one, tool=one.tool.with_name(prefix + one.tool.name)) for one in self._offers
         )
 
     def renamed(self, names: dict[str, str]) -> ToolRegistry:
         """Tools under other names, old to new. Raises `RegistryError` for one that isn't on offer."""
+        if not isinstance(names, Mapping):
+            raise RegistryError(f"renamed takes a dict of names, old to new, not {names!r}")
         for old in names:
             self._require_known(old)
         return self._replace_offers(
@@ -232,7 +241,7 @@ class ToolRegistry(_ToolCollection):
         Those without a tool on offer aren't created. The tools of sources come last. Raises `RegistryError` if creating
         or opening one fails.
         """
-        return self._open_all() if self._shared is None else self._shared
+        return self._open_all() if self.bound is None else nullcontext(self.bound)
 
     @asynccontextmanager
     async def _open_all(self) -> AsyncIterator[BoundRegistry]:
@@ -253,6 +262,9 @@ class ToolRegistry(_ToolCollection):
     def _match(self, patterns: Sequence[str]) -> set[str]:
         if not patterns:
             raise RegistryError("a selection needs at least one name or pattern")
+        wrong = next((one for one in patterns if not isinstance(one, str)), None)
+        if wrong is not None:
+            raise RegistryError(f"a selection takes names and patterns as texts, such as only('read_*'), not {wrong!r}")
         matching: set[str] = set()
         for pattern in patterns:
             found = {name for name in self.names if fnmatchcase(name, pattern)}
@@ -270,10 +282,18 @@ class ToolRegistry(_ToolCollection):
     def _replace_offers(self, offers: Iterable[_Offer]) -> ToolRegistry:
         if self._sources:
             raise RegistryError(f"the tools of {self._sources[0]!r} are known only once it is open; select from others")
-        return ToolRegistry(offers, self.problems)
+        return ToolRegistry([*offers], self.problems)
 
     def __repr__(self) -> str:
         return f"<ToolRegistry of {', '.join([*self.names, *map(repr, self._sources)]) or 'nothing'}>"
+
+
+def _list_items(items: Any) -> tuple[Any, ...]:
+    """The items of a registry. Raises `RegistryError` for a single one, which may have parts itself."""
+    is_one = isinstance(items, Tool | Toolset | ToolRegistry | str | Mapping) or callable(items)
+    if is_one or not isinstance(items, Iterable):
+        raise RegistryError(f"a ToolRegistry takes a list of tools, as in ToolRegistry([f]), not {items!r}")
+    return tuple(items)
 
 
 def _index_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
@@ -320,7 +340,16 @@ def _collect_offers(item: Any) -> list[_Offer]:
         if isinstance(item, list | tuple | set):
             raise RegistryError(f"a {type(item).__name__} is not a tool; unpack it, as in using(*tools)")
         raise RegistryError(f"{item!r} is not a tool; expected a Tool, an annotated function, a Toolset or a registry")
-    return [_Offer(Tool.from_callable(item))]
+    return [_Offer(_make_function_tool(item))]
+
+
+def _make_function_tool(function: Any) -> Tool:
+    tool = Tool.from_callable(function)
+    if tool.unbound:
+        raise RegistryError(
+            f"{tool.name!r} is a method without its object; pass that of an object, as in using(object.{tool.name})"
+        )
+    return tool
 
 
 async def _open_toolset(source: _ToolsetFactory, stack: AsyncExitStack) -> Toolset:

@@ -27,6 +27,7 @@ from ferrule.tools.schema_validator import SchemaValidator, TooManySteps
 from ferrule.tools.strict_json import decode_arguments, decode_json, encode_json
 from ferrule.toolspec import JSONSchema
 
+_MOST_CHOICES = 20
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "integer": int,
@@ -55,6 +56,8 @@ class SchemaRules:
         self._schema: JSONSchema = {"type": "object", "properties": {}, **schema}
         if not isinstance(self._schema["properties"], Mapping):
             raise ToolDefinitionError(f'{subject}: "properties" must be an object of schemas by name')
+        if not callable(function):
+            raise ToolDefinitionError(f"{subject}: it needs a function that is called, not {function!r}")
         self._subject = subject
         self._parameters = _read_parameters(function)
         self._accepts_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in self._parameters)
@@ -156,8 +159,40 @@ class SchemaRules:
                 if name not in known:
                     yield report_unknown_field((*path, name), known)
         else:
-            expected = describe_schema(error.schema, self._schema)
+            expected = self._describe_fields(error) if isinstance(error.instance, dict) else ""
+            expected = expected or describe_schema(error.schema, self._schema)
             yield ArgumentProblem(format_path(path), describe_value(error.instance), f"expected {expected}")
+
+    def _describe_fields(self, error: Any) -> str:
+        """What a rule on the fields of an object together expects; empty for any other rule."""
+        rule = error.validator_value
+        if error.validator in ("anyOf", "oneOf") and error.context:
+            choices: dict[int, dict[str, None]] = {}
+            for inner in error.context:
+                words = choices.setdefault(inner.relative_schema_path[0], {})
+                words.update(dict.fromkeys(self._describe_lack(inner, error.schema.get("properties", {}))))
+            return "one of these: " + "; or ".join(" and ".join(words) for words in [*choices.values()][:_MOST_CHOICES])
+        if error.validator == "oneOf":
+            named = [", ".join(one["required"]) for one in rule if isinstance(one, Mapping) and one.get("required")]
+            return f"only one of these: {'; or '.join(named[:_MOST_CHOICES])}" if len(named) == len(rule) else ""
+        if error.validator == "not" and isinstance(rule, Mapping) and set(rule) == {"required"}:
+            return f"not all of these: {', '.join(rule['required'])}"
+        if error.validator == "dependentRequired":
+            lacking = [(one, name) for one in rule if one in error.instance for name in rule[one]]
+            return ", ".join(f"{name} beside {one}" for one, name in lacking if name not in error.instance)
+        return f"at least {rule} of its fields" if error.validator == "minProperties" else ""
+
+    def _describe_lack(self, error: Any, around: Mapping[str, Any]) -> Iterator[str]:
+        """What would satisfy one alternative; `around` are the fields that the schema has outside of it."""
+        if error.validator == "required":
+            fields = {**around, **error.schema.get("properties", {})}
+            for name in error.validator_value:
+                if name not in error.instance:
+                    yield f"{name} ({describe_schema(fields.get(name, {}), self._schema)})"
+            return
+        words = describe_schema(error.schema, self._schema)
+        path = tuple(error.absolute_path)
+        yield f"{format_path(path)} as {words}" if path else words
 
 
 def _read_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ferrule._util.quick_init import quick_init
 from ferrule.blobs import BlobStore
 from ferrule.conversation import Conversation, Image, ToolCall, iterate_images
 from ferrule.errors import ToolFailed
@@ -33,8 +32,8 @@ async def _deny(_intent: Intent) -> None:
     raise ToolFailed("denied: this call asks for more permissions, and only an executor can give them")
 
 
-@quick_init
-@dataclass(frozen=True, slots=True)
+# Not frozen, although never changed: there is one for each message, and that would take three times as long.
+@dataclass(slots=True)
 class CallScope:
     """The surroundings of one call.
 

@@ -39,18 +39,12 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def _parse(text: str) -> Any:
-    if text.startswith("{"):  # the common case: no white space to look for
-        value, end = _DECODER.raw_decode(text)
-        if end == len(text):
-            return value
-    return _DECODER.decode(text)
-
-
 def decode_json(text: str) -> Any:
     """Decode strict JSON. Raises `ValueError` with a text that a model can act on."""
     try:
-        decoded = _parse(text)
+        decoded, end = _DECODER.raw_decode(text) if text[:1] == "{" else (None, -1)
+        if end < len(text):  # white space around the value, or something else than an object
+            decoded = _DECODER.decode(text)
         if not text.isascii() or "\\u" in text:
             json.dumps(decoded, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
@@ -69,15 +63,27 @@ def decode_json(text: str) -> Any:
     return decoded
 
 
+def decode_json_at(text: str, start: int) -> tuple[Any, int]:
+    """Decode the strict JSON that begins at `start`; returns it, and where it ends.
+
+    Raises `json.JSONDecodeError`, `RecursionError`, or another `ValueError` for what `decode_json` refuses.
+    """
+    value, end = _DECODER.raw_decode(text, start)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value, end
+
+
 def decode_arguments(text: str) -> tuple[dict[str, Any], str]:
     """The object in `text`, and its JSON text; an empty text is an object without fields.
 
     An object that was encoded twice (a JSON string that contains one) is accepted. Raises `ArgumentsInvalid`.
     """
-    if not text.strip():
+    if text[:1] != "{" and not text.strip():
         return {}, "{}"
     try:
         decoded = decode_json(text)
+        if type(decoded) is dict:
+            return decoded, text
         if isinstance(decoded, str) and decoded.lstrip().startswith("{"):
             text = decoded
             decoded = decode_json(text)

@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ferrule.errors import SandboxInputError
 from ferrule.sandbox.hidden_paths import HIDDEN, HiddenPaths, holds_private_key
+from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.mounted_files import MountedFile
 from ferrule.sandbox.python.parent.answer import is_safe_name
 from ferrule.sandbox.regular_files import open_regular_file
 from ferrule.sandbox.visible_paths import is_within_any
 
-__all__ = ["Mount", "resolve_mounts"]
+__all__ = ["Mount", "read_mounts", "resolve_mounts"]
 
 _SYSTEM_FOLDERS: Final = ("/dev", "/proc", "/run", "/sys")
 _PRIVATE: Final = ".private"
@@ -42,6 +43,20 @@ class Mount:
         return Path(self.path).name if self.name is None else self.name
 
 
+def read_mounts(given: Iterable[Mount | str | os.PathLike[str]]) -> tuple[Mount, ...]:
+    """Read mounts, of which a path alone has its own name. Raises `SandboxInputError` for anything else."""
+    if isinstance(given, str | os.PathLike | Mount):
+        given = (given,)
+    mounts: list[Mount] = []
+    for one in given:
+        if isinstance(one, str | os.PathLike):
+            one = Mount(Path(one))  # noqa: PLW2901
+        if not isinstance(one, Mount) or isinstance(given, Mapping):
+            raise SandboxInputError(f"mounts must be paths or Mount(path, name), not {given!r}")
+        mounts.append(one)
+    return tuple(mounts)
+
+
 def resolve_mounts(mounts: Iterable[Mount], taken: Iterable[str] = ()) -> tuple[MountedFile, ...]:
     """Resolve mounts to the present files. The names `taken` belong to files that are written to the same folder.
 
@@ -52,8 +67,6 @@ def resolve_mounts(mounts: Iterable[Mount], taken: Iterable[str] = ()) -> tuple[
     names = set(taken)
     hidden = HiddenPaths.parse(HIDDEN, "/")
     for mount in mounts:
-        if not isinstance(mount, Mount):
-            raise SandboxInputError(f"mounts must be Mount(path, name), not {type(mount).__name__}")
         name = mount.shown_name
         if not isinstance(name, str) or not is_safe_name(name) or name.split("/")[0] == _PRIVATE:
             raise SandboxInputError(f"a mount's name must be a relative path without `..`, not {name!r}")
@@ -85,7 +98,7 @@ def _resolve(mount: Mount, name: str, hidden: HiddenPaths) -> MountedFile:
 
 def _is_hidden(path: str, hidden: HiddenPaths) -> bool:
     """Check whether a path is hidden from shell commands: by its folder, its name, or the name of a parent folder."""
-    if is_within_any(path, _SYSTEM_FOLDERS) or is_within_any(path, hidden.find_existing()):
+    if is_within_any(path, _SYSTEM_FOLDERS) or is_within_any(path, hidden.find_existing(LinkFollower())):
         return True
     parts = path.split("/")
     return any(

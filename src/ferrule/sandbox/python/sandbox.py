@@ -19,7 +19,7 @@ from ferrule.errors import SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.checks import CheckProfile, resolve_profile
 from ferrule.sandbox.containment import RunLimits
 from ferrule.sandbox.mounted_files import MountedFile
-from ferrule.sandbox.python.mounts import Mount, resolve_mounts
+from ferrule.sandbox.python.mounts import Mount, read_mounts, resolve_mounts
 from ferrule.sandbox.python.parent.execute import execute_once, run_with_checks
 from ferrule.sandbox.python.parent.mounted_pools import MountedPools
 from ferrule.sandbox.python.parent.request import MAX_TIMEOUT, check_memory, check_timeout, encode_request_in_thread
@@ -81,15 +81,15 @@ class PythonSandbox:
         *,
         timeout: float = 10.0,
         memory: int | None = None,
-        mounts: Sequence[Mount] = (),
+        mounts: Sequence[Mount | Path | str] = (),
     ) -> PythonResult:
         """Run `code` in a fresh contained process; the value is that of its last expression.
 
         `inputs` named like variables are variables (JSON values, bytes, dates, arrays, data frames …); those with
         other names (`data.csv`) are files in the run's folder, given as bytes, text or a `Path` to read. `timeout` is
         in seconds of wall clock, `memory` in bytes besides the loaded packages (None: the sandbox's own limit).
-        `mounts` are files that the code reads in place, without a copy; the first run with a new set of files takes
-        as long as a start.
+        `mounts` are files, as paths or `Mount`s, that the code reads in place, without a copy; the first run with a new
+        set of files takes as long as a start.
 
         An error in the code is the result's `error`. Raises `SandboxInputError` for invalid code, inputs or limits, and
         `SandboxUnavailable` if the code can't be contained; nothing has run then.
@@ -111,13 +111,13 @@ class PythonSandbox:
         *,
         timeout: float = 10.0,
         memory: int | None = None,
-        mounts: Sequence[Mount] = (),
+        mounts: Sequence[Mount | Path | str] = (),
     ) -> PythonResult:
         """`run`, for programs without an event loop."""
         return run_synchronously(self.run(code, inputs, timeout=timeout, memory=memory, mounts=mounts))
 
     async def session(
-        self, *, memory: int | None = None, mounts: Sequence[Mount] = (), checkpoints: bool = True
+        self, *, memory: int | None = None, mounts: Sequence[Mount | Path | str] = (), checkpoints: bool = True
     ) -> SandboxSession:
         """Start a session: runs that share their variables, and can all read `mounts`.
 
@@ -178,8 +178,10 @@ class PythonSandbox:
     def _make_limits(self, memory: int | None) -> RunLimits:
         return self._limits if memory is None else replace(self._limits, memory=check_memory(memory))
 
-    async def _resolve(self, mounts: Sequence[Mount], inputs: Mapping[str, Any] | None) -> tuple[MountedFile, ...]:
-        return await run_in_thread(resolve_mounts, tuple(mounts), tuple(inputs or ())) if mounts else ()
+    async def _resolve(
+        self, mounts: Sequence[Mount | Path | str], inputs: Mapping[str, Any] | None
+    ) -> tuple[MountedFile, ...]:
+        return await run_in_thread(resolve_mounts, read_mounts(mounts), tuple(inputs or ())) if mounts else ()
 
     # On the background loop.
 

@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TypeAlias
 
 from ferrule.errors import SandboxInputError, SandboxUnavailable
+from ferrule.sandbox.file_versions import Inode
 from ferrule.sandbox.hidden_paths import UNRESERVED, HiddenPaths
+from ferrule.sandbox.installation import find_names
+from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.own_files import list_hidden_files
 from ferrule.sandbox.shell import placeholders
+from ferrule.sandbox.shell.git_control_files import ControlFiles, MissingFile
 from ferrule.sandbox.shell.git_repositories import PLACEHOLDER_FILES
-from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths
+from ferrule.sandbox.shell.protected_paths import FoundPaths, ProtectedPaths, limit_paths
 from ferrule.sandbox.shell.workspace_scan import ScanResult, WorkspaceScan, can_search
-from ferrule.sandbox.visible_paths import is_within, is_within_any
+from ferrule.sandbox.visible_paths import is_within_any, list_ancestors
 
-__all__ = ["REPLACED", "Access", "AccessPlan", "AccessPlanner", "Mode", "list_ancestors"]
+__all__ = ["REPLACED", "Access", "AccessPlan", "AccessPlanner", "Mode"]
 
 _MAX_HIDDEN = 20_000  # each costs a mount; fs.mount-max is 100,000
 
@@ -70,19 +75,37 @@ class AccessPlan:
     first."""
     absent: tuple[str, ...]
     """Protected paths that don't exist and have no placeholder."""
+    control_files: tuple[MissingFile, ...] = ()
+    """Those of them that git would run or obey."""
+    targets: tuple[str, ...] = ()
+    """Paths that are protected since a link or a setting leads to them."""
     granted: tuple[str, ...] = ()
     """Protected paths that the command may write."""
     repositories: tuple[str, ...] = ()
     """The git repositories in the roots."""
     unsearched: tuple[str, ...] = ()
     """Folders hidden because there was too much to search in them."""
+    hidden: tuple[str, ...] = ()
+    """What is hidden in the roots since it may hold secrets."""
     copies: Mapping[str, str] = field(default_factory=dict)
     """Hidden files, each with the copy that is shown in its place: see `TrackedFiles`."""
 
-    def list_hidden(self) -> list[str]:
-        """What is hidden in the roots since it may hold secrets."""
-        hidden = (path for path, access in self.rules if access is Access.HIDDEN and path not in self.unsearched)
-        return [path for path in hidden if is_within_any(path, self.roots)]
+
+@dataclass(frozen=True, slots=True)
+class _Protected:
+    """The protected paths of all roots; see `FoundPaths`."""
+
+    paths: tuple[str, ...]
+    absent: frozenset[str]
+    """Those of them that don't exist, or are placeholders."""
+    control_files: tuple[MissingFile, ...]
+    others: tuple[str, ...]
+    targets: tuple[str, ...]
+
+
+_SortedPaths: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], frozenset[str], tuple[str, ...]]
+"""The protected paths that a command could write anyway; others; which of the first don't exist; those of which it
+isn't known."""
 
 
 class AccessPlanner:
@@ -109,8 +132,14 @@ class AccessPlanner:
         self._protected_paths = protected_paths
         self._hidden_paths = HiddenPaths.parse(hidden, self.workspace)
         self._first_hidden: frozenset[str] | None = None
-        self._file_rules: tuple[object, tuple[tuple[str, Access], ...]] = (None, ())
-        """What `plan_files` has returned last, and from which paths it made it."""
+        self._plans: dict[object, tuple[object, AccessPlan]] = {}
+        """The last plan for each kind of request, with what it was made from."""
+        self._file_rules: tuple[object, dict[str, dict[str, Access]]] = (None, {})
+        """What `plan_files` has returned last, with what it was made from."""
+        self._other_names: tuple[frozenset[Inode], list[str]] = (frozenset(), [])
+        """Files with hard links, and all their names in the roots."""
+        self._sorted: tuple[object, _SortedPaths] = (None, ((), (), frozenset(), ()))
+        """What `_sort_protected` has returned last, with what it was made from."""
         hidden_names, visible = self._hidden_paths.names, self._hidden_paths.visible
         self.scan = WorkspaceScan(self.workspace, hidden_names, self._protected_paths.names, scan_limit, visible)
         """Finds hidden and protected names in the workspace."""
@@ -130,67 +159,60 @@ class AccessPlanner:
         """Make the `AccessPlan` of a command that starts in `folder` and may write the protected paths `writable`.
 
         `state` is the sandbox's own folder, hidden except for its `tmp`; `mode` is one that allows less than the
-        sandbox's, None for its own. Raises `SandboxInputError` for an invalid request, `SandboxUnavailable` if a path
-        can't be protected.
+        sandbox's, None for its own. The same object is returned again as long as nothing has changed. Raises
+        `SandboxInputError` for an invalid request, `SandboxUnavailable` if a path can't be protected.
         """
         mode = self._narrow(mode)
-        planners = self.list_planners()
-        for each in planners:
+        for each in self.list_planners():
             each._check_workspace(mode)
-        found = [each.scan.walk() for each in planners]
-        hidden = [path for each, one in zip(planners, found, strict=True) for path in each._find_hidden(one)]
         if writable and mode is Mode.READ_ONLY:
             raise SandboxInputError("nothing can be made writable in read-only mode")
-        granted = self._protected_paths.resolve_writable(writable)
-        protected = self._find_protected(found[0].protected, granted, mode)
-        for each, one in zip(self._added, found[1:], strict=True):
-            protected += each._find_protected(one.protected, (), mode)
-        programs = [
-            path
-            for each, one in zip(planners, found, strict=True)
-            for path in each._find_missing_programs(one.protected, mode)
-        ]
-        absent = [path for path in protected if placeholders.is_placeholder(path) or not os.path.lexists(path)]
-        writable_folders = (*self._roots, *granted)
-        placeholders_by_path = {path: self._list_placeholders(path, writable_folders) for path in absent}
-        # Landlock and Seatbelt prevent the creation of the paths in their rules.
-        landlock_paths = () if self._can_cover else self._protected_paths.installation
-        rule_paths = [
-            path for path in protected if path not in absent or placeholders_by_path[path] or path in landlock_paths
-        ]
-        unwritable_folders = {self._find_unwritable_folder(path) for path in absent if not placeholders_by_path[path]}
-        rule_paths += [path for path in unwritable_folders if path is not None]
-        rules = list(self._make_rules([*hidden, state], rule_paths, granted, mode))
-        return AccessPlan(
-            mode=mode,
-            workspace=self.workspace,
-            roots=self._roots,
-            folder=self._resolve_folder(folder, mode),
-            scratch=os.path.join(state, "tmp"),
-            rules=tuple(_pin_folders(rules) if self._can_cover else rules),
-            placeholders=tuple(dict.fromkeys(each for chain in placeholders_by_path.values() for each in chain)),
-            absent=(*(path for path in absent if path not in rule_paths), *programs),
-            granted=tuple(granted),
-            repositories=tuple(path for one in found for path in one.repositories),
-            unsearched=tuple(path for one in found for path in one.unsearched),
-        )
+        granted = tuple(self._protected_paths.resolve_writable(writable))
+        start, follower = self._resolve_folder(folder, mode), LinkFollower()
+        scanned = self.scan_all()
+        hidden = [path for paths in self._find_all_hidden(scanned, follower) for path in paths]
+        protected = self._find_protected(scanned, follower, granted, mode)
+        seen, request = (scanned, hidden, protected, state), (mode, granted)
+        known, plan = self._plans.get(request, (None, None))
+        if plan is None or known != seen:
+            plan = self._make_plan(scanned, [*hidden, state], protected, granted, mode)
+            plan = replace(plan, folder=start, scratch=os.path.join(state, "tmp"))
+        elif plan.folder != start:
+            plan = replace(plan, folder=start)
+        self._plans[request] = seen, plan
+        return plan
 
-    def find_repositories(self) -> list[str]:
-        """The git repositories that are in the roots now."""
-        return [path for each in self.list_planners() for path in each.scan.walk().repositories]
+    def scan_all(self) -> tuple[ScanResult, ...]:
+        """What the scan of each root finds now."""
+        return tuple(each.scan.walk() for each in self.list_planners())
 
-    def plan_files(self) -> tuple[tuple[str, Access], ...]:
-        """The rules for file tools, as in `AccessPlan.rules`: without placeholders, for paths existing or not.
+    def find_appeared(self, plan: AccessPlan, scanned: Sequence[ScanResult]) -> tuple[str, ...]:
+        """Those of a plan's absent paths that exist now."""
+        absent = frozenset(plan.absent)
+        listed = frozenset[str]()
+        if not any(one.linked_folders for one in scanned):
+            listed = listed.union(*(each._protected_paths.listed for each in self.list_planners()))
+        found = absent.intersection([path for one in scanned for path in one.protected])
+        found = found.union(filter(os.path.lexists, absent.difference(listed)))
+        return tuple([path for path in plan.absent if path in found])
+
+    def plan_files(self) -> dict[str, dict[str, Access]]:
+        """The rules for file tools, by root, as in `AccessPlan.rules`: without placeholders, for paths existing or not.
 
         Raises `SandboxInputError` or `SandboxUnavailable` like `plan`.
         """
-        found = self.scan.walk()
-        protected = self._find_protected(found.protected, (), self.mode)
-        protected += self._find_missing_programs(found.protected, self.mode)
-        hidden = (*self._find_hidden(found), *list_hidden_files())
-        paths = (hidden, protected)
-        if self._file_rules[0] != paths:
-            self._file_rules = (paths, tuple(self._make_rules(hidden, protected, (), self.mode)))
+        follower = LinkFollower()
+        scanned = self.scan_all()
+        found = self._find_protected(scanned, follower, (), self.mode)
+        protected = [*found.paths, *found.others, *(each.way[-1] for each in found.control_files)]
+        protected += self._find_targets_of_bare_repositories(scanned, follower)
+        hidden = [(*paths, *list_hidden_files()) for paths in self._find_all_hidden(scanned, follower)]
+        if self._file_rules[0] != (hidden, protected):
+            rules = {
+                each.workspace: dict(each._make_rules(paths, protected, (), self.mode))
+                for each, paths in zip(self.list_planners(), hidden, strict=True)
+            }
+            self._file_rules = (hidden, protected), rules
         return self._file_rules[1]
 
     def _narrow(self, mode: Mode | None) -> Mode:
@@ -211,14 +233,18 @@ class AccessPlanner:
                 "owner access with `chmod u+rwx` outside of the sandbox"
             )
 
-    def _find_hidden(self, scanned: ScanResult) -> list[str]:
+    def _find_all_hidden(self, scanned: Sequence[ScanResult], follower: LinkFollower) -> list[list[str]]:
+        """What is hidden, for each planner."""
+        return [each._find_hidden(one, follower) for each, one in zip(self.list_planners(), scanned, strict=True)]
+
+    def _find_hidden(self, scanned: ScanResult, follower: LinkFollower) -> list[str]:
         found = limit_paths(scanned.hidden, self.workspace)
         if len(found) > _MAX_HIDDEN:
             raise SandboxUnavailable(
                 f"{len(found):,} files and folders with hidden names (such as {found[0]}) are directly in the "
                 f"workspace, more than the {_MAX_HIDDEN:,} that can be hidden one by one: move them into a folder"
             )
-        hidden = [path for path in (*found, *self._hidden_paths.find_existing()) if path != "/"]
+        hidden = [path for path in (*found, *self._hidden_paths.find_existing(follower)) if path != "/"]
         if self._first_hidden is None:
             # The files that ferrule uses are hidden only as long as it does.
             self._first_hidden = frozenset(hidden).difference(list_hidden_files())
@@ -228,20 +254,109 @@ class AccessPlanner:
             raise SandboxInputError(f"the workspace {self.workspace} is on the list of hidden paths: choose another")
         return hidden + limit_paths(scanned.unsearched, self.workspace)
 
-    def _find_protected(self, found: Sequence[str], granted: Sequence[str], mode: Mode) -> list[str]:
-        """The protected paths that a command could otherwise write; outside the workspace, only existing ones."""
+    def _find_protected(
+        self, scanned: Sequence[ScanResult], follower: LinkFollower, granted: Sequence[str], mode: Mode
+    ) -> _Protected:
+        """The protected paths that a command could otherwise write; outside of the roots, only existing ones."""
         if mode is Mode.READ_ONLY:
-            return []
-        written = (self.workspace, *granted)
-        return [
-            path
-            for path in self._protected_paths.list_protected_paths(found, granted)
-            if any(is_within(path, each) for each in written) or (mode is Mode.FULL and os.path.lexists(path))
+            return _Protected((), frozenset(), (), (), ())
+        found = [
+            each._protected_paths.find(one, follower, granted if each is self else (), self._roots)
+            for each, one in zip(self.list_planners(), scanned, strict=True)
         ]
+        linked = frozenset(inode for each in found for inode in each.linked)
+        names = self._find_other_names(linked) if linked else []
+        seen = scanned, found, names, granted, placeholders.list_paths()
+        if self._sorted[0] != seen:
+            self._sorted = seen, self._sort_protected(found, names, granted)
+        inside, outside, absent, unlisted = self._sorted[1]
+        absent = absent.union(path for path in unlisted if not os.path.lexists(path))
+        if mode is Mode.FULL:
+            inside = (*inside, *filter(os.path.lexists, outside))
+        control_files = tuple(one for each in found for one in each.control_files)
+        others = tuple(one for each in found for one in each.others)
+        targets = tuple(one for each in found for one in each.targets)
+        return _Protected(inside, absent, control_files, others, targets)
 
-    def _find_missing_programs(self, found: Sequence[str], mode: Mode) -> list[str]:
-        """The programs that git's settings name and that a command could create."""
-        return [] if mode is Mode.READ_ONLY else self._protected_paths.list_missing_programs(found)
+    def _sort_protected(
+        self, found: Sequence[FoundPaths], names: Sequence[str], granted: Sequence[str]
+    ) -> _SortedPaths:
+        written = (*self._roots, *granted)
+        below = tuple(f"{each}/" for each in written)
+        paths = tuple(dict.fromkeys((*(path for each in found for path in each.protected), *names)))
+        inside = tuple(path for path in paths if path.startswith(below) or path in written)
+        absent = placeholders.list_paths().union(*(each.absent for each in found)).intersection(inside)
+        existing = {path for each in found for path in each.existing}
+        return (
+            inside,
+            tuple(path for path in paths if not path.startswith(below) and path not in written),
+            absent,
+            tuple(path for path in inside if path not in absent and path not in existing),
+        )
+
+    def _find_other_names(self, linked: frozenset[Inode]) -> list[str]:
+        """All names that protected files with hard links have in the roots."""
+        known, names = self._other_names
+        if linked != known or not all(_read_inode(path) in linked for path in names):
+            devices = {number: device for device, number in linked}
+            is_protected = self._protected_paths.names.cover
+            names = [
+                path
+                for root in self._roots
+                for path in find_names(root, devices)
+                if not is_protected(path[len(root) :].lower())
+            ]
+            self._other_names = linked, names
+        return names
+
+    def _find_targets_of_bare_repositories(self, scanned: Sequence[ScanResult], follower: LinkFollower) -> list[str]:
+        """Where links among the settings and hooks of bare repositories lead, which commands may change."""
+        found = ControlFiles(self._roots, follower)
+        for path in (path for one in scanned for path in one.repositories):
+            if not path.lower().endswith("/.git") and ".git" in self._protected_paths.names:
+                found.add_parts(path)
+        return [*found.protected, *(each.way[-1] for each in found.missing)]
+
+    def _make_plan(
+        self,
+        scanned: Sequence[ScanResult],
+        hidden: Sequence[str],
+        protected: _Protected,
+        granted: Sequence[str],
+        mode: Mode,
+    ) -> AccessPlan:
+        """The plan, but for where the command starts and its temporary folder."""
+        absent = [path for path in protected.paths if path in protected.absent]
+        absent += [each.way[-1] for each in protected.control_files if each.may_be_reserved]
+        writable_folders = (*self._roots, *granted)
+        reserved = {path: found for path in absent if (found := self._list_placeholders(path, writable_folders))}
+        # Landlock and Seatbelt prevent the creation of the paths in their rules.
+        kept = {*reserved, *(() if self._can_cover else self._protected_paths.installation)}
+        rule_paths = [path for path in protected.paths if path not in protected.absent or path in kept]
+        rule_paths += [path for path in reserved if path not in rule_paths]
+        unwritable_folders = {self._find_unwritable_folder(path) for path in absent if path not in reserved}
+        rule_paths += [path for path in unwritable_folders if path is not None]
+        rules = list(self._make_rules(hidden, rule_paths, granted, mode))
+        unsearched = tuple(path for one in scanned for path in one.unsearched)
+        hidden_paths = (path for path, access in rules if access is Access.HIDDEN and path not in unsearched)
+        awaited = tuple(each for each in protected.control_files if each.way[-1] not in reserved)
+        unreserved = (path for path in absent if path not in rule_paths)
+        return AccessPlan(
+            mode=mode,
+            workspace=self.workspace,
+            roots=self._roots,
+            folder=self.workspace,
+            scratch="",
+            rules=tuple(_pin_folders(rules) if self._can_cover else rules),
+            placeholders=tuple(dict.fromkeys(each for chain in reserved.values() for each in chain)),
+            absent=tuple(dict.fromkeys((*unreserved, *protected.others, *(each.way[-1] for each in awaited)))),
+            control_files=awaited,
+            targets=protected.targets,
+            granted=tuple(granted),
+            repositories=tuple(path for one in scanned for path in one.repositories),
+            unsearched=unsearched,
+            hidden=tuple(path for path in hidden_paths if is_within_any(path, self._roots)),
+        )
 
     def _make_rules(
         self, hidden: Iterable[str], protected: Sequence[str], granted: Sequence[str], mode: Mode
@@ -333,8 +448,9 @@ def _pin_folders(rules: Sequence[tuple[str, Access]]) -> list[tuple[str, Access]
     return sorted(found.items())
 
 
-def list_ancestors(path: str) -> Iterator[str]:
-    """A path's parent folders, nearest first."""
-    while path != "/":
-        path = os.path.dirname(path)
-        yield path
+def _read_inode(path: str) -> Inode | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -30,7 +30,9 @@ from ferrule.sandbox.shell.proxy import FilteringProxy, RefusedHosts
 from ferrule.sandbox.shell.selftest import list_canaries, run_canaries
 from ferrule.sandbox.shell.settings import ShellSettings, make_planner, make_protected_paths
 from ferrule.sandbox.shell.tracked_files import TrackedFiles
+from ferrule.sandbox.shell.unsearched_folders import describe_unfinished, is_shut, reopen_folder
 from ferrule.sandbox.shell.validation import open_standard_input, validate_environment
+from ferrule.sandbox.shell.workspace_scan import ScanResult
 from ferrule.sandbox.temporary_folders import TemporaryFolder
 from ferrule.sandbox.tiers import Tier
 
@@ -68,6 +70,8 @@ class CommandRunner:
         self._protected_paths = protected_paths[0]
         self._planner = make_planner(settings, protected_paths, readable, can_cover=backend.has_mounts)
         self._tracked = TrackedFiles(f"{self._state}/tracked", str(settings.workspace))
+        self._copied: tuple[AccessPlan, AccessPlan] | None = None
+        """The last plan, and the same with the copies of tracked files."""
         self._explained: set[str] = set()
         """The hidden files that a result has named."""
         self._scanning = asyncio.Lock()
@@ -167,9 +171,7 @@ class CommandRunner:
         await run_in_thread(self._removing)
 
     async def _create_placeholders(self, paths: Sequence[str]) -> None:
-        if placeholders.all_exist(paths):
-            placeholders.create(paths)
-        else:
+        if not placeholders.keep(paths):
             await run_in_thread(placeholders.create, paths)
 
     def _release_placeholders(self, plan: AccessPlan) -> None:
@@ -186,9 +188,12 @@ class CommandRunner:
                 plan = await asyncio.to_thread(self._planner.plan, *arguments)
             else:
                 plan = self._planner.plan(*arguments)
-            hidden = plan.list_hidden() if self._backend.has_mounts else []
-            copies = await asyncio.to_thread(self._tracked.find_copies, hidden) if hidden else {}
-            return replace(plan, copies=copies)
+            if not plan.hidden or not self._backend.has_mounts:
+                return plan
+            copies = await asyncio.to_thread(self._tracked.find_copies, plan.hidden)
+            if self._copied is None or self._copied[0] is not plan or self._copied[1].copies != copies:
+                self._copied = plan, replace(plan, copies=copies)
+            return self._copied[1]
 
     async def _record_repositories(self, plan: AccessPlan) -> RepositoryState | None:
         """The repositories before a command; None if it can't change them, or if they aren't protected at all."""
@@ -196,14 +201,33 @@ class CommandRunner:
         if plan.mode is Mode.READ_ONLY or not is_checked:
             return None
         # Reading a few files takes less time than starting a thread.
-        return record_repositories(plan.repositories, plan.granted, plan.roots)
+        return record_repositories(plan.repositories, plan.granted, plan.roots, plan.control_files)
 
-    async def _check_repositories(self, plan: AccessPlan, before: RepositoryState) -> tuple[str, ...]:
-        def check() -> tuple[str, ...]:
-            return tuple(check_repositories(before, self._planner.find_repositories(), plan.roots))
+    async def _inspect(self, plan: AccessPlan, before: RepositoryState | None) -> tuple[list[str], tuple[str, ...]]:
+        """What was disarmed after a command, and the protected paths that it created."""
+
+        def inspect() -> tuple[list[str], tuple[str, ...]]:
+            if before is None:
+                return [], tuple(filter(os.path.lexists, plan.absent))
+            scanned, notes = self._search_again(plan)
+            repositories = [path for one in scanned for path in one.repositories]
+            notes += check_repositories(before, repositories, plan.roots)
+            return notes, self._planner.find_appeared(plan, scanned)
 
         async with self._scanning:
-            return await asyncio.to_thread(check) if self._planner.is_large else check()
+            return await asyncio.to_thread(inspect) if self._planner.is_large else inspect()
+
+    def _search_again(self, plan: AccessPlan) -> tuple[tuple[ScanResult, ...], list[str]]:
+        """What there is after a command, and a sentence on each folder that it made hard or impossible to search."""
+        notes: dict[str, str] = {}
+        while True:
+            scanned = self._planner.scan_all()
+            unsearched = {path for one in scanned for path in one.unsearched}.difference(plan.unsearched, notes)
+            shut = sorted(path for path in unsearched if is_shut(path))
+            notes |= {path: reopen_folder(path, plan.roots) for path in shut}
+            if not shut:
+                unfinished = (describe_unfinished(each, plan.roots) for each in sorted(unsearched))
+                return scanned, [*notes.values(), *unfinished]
 
     async def _begin(
         self, request: CommandRequest, plan: AccessPlan, environment: dict[str, str]
@@ -239,23 +263,22 @@ class CommandRunner:
                 leaving.push_async_callback(proxy.aclose)
             done = await command.wait()
         refused = proxy.refused if proxy is not None else RefusedHosts()
-        appeared = tuple(path for path in plan.absent if os.path.lexists(path))
-        left = await self._check_repositories(plan, repositories) if repositories is not None else ()
+        disarmed, appeared = await self._inspect(plan, repositories)
         return replace(
             done,
             refused=tuple(refused.hosts),
             refused_left_out=refused.left_out,
             appeared=appeared,
             unsearched=plan.unsearched,
-            repositories=left,
+            repositories=tuple(disarmed),
             hint=self._make_hint(done, plan),
         )
 
     def _make_hint(self, done: CommandResult, plan: AccessPlan) -> str:
         """Why the command failed, or saw a change of files that are hidden from it; each file is named once."""
         output = f"{done.output}{done.errors or ''}"
-        hints = [self._protected_paths.make_hint(output)] if done.exit_code else []
-        hidden = [path for path in plan.list_hidden() if path not in self._explained and not describe_own_file(path)]
+        hints = [self._protected_paths.make_hint(output, plan.targets)] if done.exit_code else []
+        hidden = [path for path in plan.hidden if path not in self._explained and not describe_own_file(path)]
         named = find_named_files(hidden, output, failed=done.exit_code != 0)
         self._explained.update(named)
         hints += [describe_hidden_files(named, plan)] if named else []

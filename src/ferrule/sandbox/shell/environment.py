@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import translate
 from functools import cache
 
+from ferrule._util.secret_words import may_be_secret_name
+
 __all__ = ["PASSED", "clean_environment"]
 
 # What compilers, interpreters and terminals need. Sockets of agents and sessions (SSH_AUTH_SOCK, DBUS_*, DISPLAY,
@@ -19,9 +21,6 @@ PASSED: tuple[str, ...] = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
 )
 
-_SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASS(?!ED)|PWD|CREDENTIAL|AUTH|COOKIE|SESSION|DSN|CERT|PRIVATE", re.IGNORECASE
-)
 _PASSWORD_IN_ADDRESS = re.compile(r"://[^/@\s]+@")
 _UNATTENDED = {
     # There is no one to page through output, to type a password or to answer a question.
@@ -55,15 +54,15 @@ def clean_environment(
 ) -> dict[str, str]:
     """The variables of `source` that `passed` names (patterns such as `LC_*` are allowed), without secrets.
 
-    A variable that matches only a pattern is dropped if its name suggests a key, token, password or the like; any
+    A variable that matches only a pattern is dropped if its name may be that of a secret (`_util/secret_words.py`); any
     variable is dropped if its value has a password in a URL. `given` comes from the user and is taken as it is.
     """
     exact, matches = _split_patterns(tuple(passed))
     environment = {
         name: value
-        for name, value in source.items()
-        if (name in exact or (matches(name) and not _SECRET_NAME.search(name)))
-        and not _PASSWORD_IN_ADDRESS.search(value)
+        for name in source
+        if (name in exact or (matches(name) and not may_be_secret_name(name)))
+        and not _PASSWORD_IN_ADDRESS.search(value := source[name])
     }
     environment.setdefault("PATH", _DEFAULT_PATH)
     environment.setdefault("HOME", "/")

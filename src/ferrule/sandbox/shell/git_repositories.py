@@ -1,36 +1,40 @@
 """Finds the paths of a git repository, to protect them or make them writable for one command."""
 
 # Paths are strings here: sorted, compared and resolved by the hundred for each command.
-# ruff: noqa: PTH111, PTH114, PTH118, PTH120, PTH208
+# ruff: noqa: PTH118, PTH120, PTH208
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.file_versions import cache_by_version
 from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.shell.git_settings import NamedPaths, find_named_paths
 from ferrule.sandbox.visible_paths import is_within
 
 __all__ = [
+    "LOCKED",
     "PLACEHOLDER_FILES",
     "REDIRECT",
     "SETTINGS_FILES",
+    "Parts",
     "find_common_folder",
     "find_locked_parts",
-    "find_missing_programs",
-    "find_named_places",
-    "find_protected_repository",
     "find_writable_paths",
     "find_written_repository",
     "is_repository",
+    "list_parts",
     "list_settings_files",
     "list_submodules",
     "looks_like_repository",
     "read_pointer",
+    "read_pointer_name",
+    "read_redirect",
     "resolve_repository",
 ]
 
@@ -42,7 +46,7 @@ SETTINGS_FILES = ("config", "config.worktree")
 """The files of a repository that git reads settings from."""
 PLACEHOLDER_FILES = {REDIRECT: b".\n", **dict.fromkeys(SETTINGS_FILES, b""), "attributes": b""}
 """Files of a repository that no command may create, with contents that change nothing for git."""
-_LOCKED = (*SETTINGS_FILES, REDIRECT, "hooks", "info/attributes", "remotes", "branches")
+LOCKED = (*SETTINGS_FILES, REDIRECT, "hooks", "info/attributes", "remotes", "branches")
 """What makes git run programs or take settings, which no commit writes; the first `_RUN` can name programs."""
 _RUN = 4
 _MAX_MODULES = 1000
@@ -87,41 +91,6 @@ def find_written_repository(path: str, root: str, alongside: Collection[str] = (
 def _will_be_repository(folder: str, written: Collection[str]) -> bool:
     below = [path[len(folder) + 1 :].partition("/")[0].casefold() for path in written if is_within(path, folder)]
     return is_repository(_find_checked(folder) | {name for name in _CHECKED if name.casefold() in below})
-
-
-def find_protected_repository(git: str, workspace: str) -> list[str]:
-    """The repository in the workspace that a `.git` link, or a worktree's or submodule's `.git` file, points to.
-
-    Only real repositories: otherwise a command could make any folder read-only by pointing to it.
-    """
-    pointed = read_pointer(git)
-    found = [
-        each
-        for each in (pointed, find_common_folder(pointed))
-        if each and each != workspace and is_within(each, workspace)
-    ]
-    return [each for each in found if os.path.lexists(os.path.join(each, "HEAD"))]
-
-
-def find_named_places(git: str, workspace: str) -> list[str]:
-    """The places in the workspace that git's settings name: hooks, included settings and existing programs.
-
-    The settings are those of the repository and the user's own, which may name a folder relative to each repository.
-    """
-    found = dict.fromkeys(path for named in _read_named_paths(git) for path in named.list_existing())
-    tree = os.path.dirname(git)
-    return [path for path in found if is_within(path, workspace) and not is_within(tree, path)]
-
-
-def find_missing_programs(git: str, workspace: str) -> list[str]:
-    """The programs and scripts in the workspace that git's settings name, and that don't exist yet."""
-    found = dict.fromkeys(path for named in _read_named_paths(git) for path in named.list_missing_programs())
-    return [path for path in found if is_within(path, workspace)]
-
-
-def _read_named_paths(git: str) -> list[NamedPaths]:
-    own = [os.path.expanduser(path) for path in ("~/.gitconfig", "~/.config/git/config")]
-    return [find_named_paths(file, os.path.dirname(git)) for file in (*list_settings_files(git), *own)]
 
 
 def list_settings_files(git: str) -> list[str]:
@@ -177,8 +146,8 @@ def find_locked_parts(git: str) -> list[str]:
     """
     if not any(os.path.lexists(os.path.join(git, name)) for name in ("HEAD", "config", REDIRECT)):
         return []
-    parts = [os.path.join(git, name) for name in _LOCKED]
-    parts += [os.path.join(each, name) for each in list_submodules(git) for name in _LOCKED[:_RUN]]
+    parts = [os.path.join(git, name) for name in LOCKED]
+    parts += [os.path.join(each, name) for each in list_submodules(git) for name in LOCKED[:_RUN]]
     with suppress(OSError):
         trees = [os.path.join(git, "worktrees", name) for name in os.listdir(os.path.join(git, "worktrees"))]
         parts += [os.path.join(tree, name) for tree in trees for name in (REDIRECT, "config.worktree")]
@@ -200,20 +169,56 @@ def list_submodules(git: str) -> Iterator[str]:
 
 
 def read_pointer(git: str) -> str | None:
-    """The resolved folder that a `.git` link or file leads to; None for a folder or any other file.
+    """The resolved folder that a `.git` link or file leads to; None for a folder or any other file."""
+    name = read_pointer_name(git)
+    return None if name is None else os.path.realpath(name)
+
+
+def read_pointer_name(git: str) -> str | None:
+    """The same, as it is named: links on the way aren't resolved.
 
     Git takes what a file names as relative to the folder that the path is in, also where the path is a link.
     """
-    text = _read_text(git)
+    try:
+        mode = os.lstat(git).st_mode
+    except OSError:
+        return None
+    text = None if stat.S_ISDIR(mode) else _read_text(git)
     if text is None or not text.startswith(_POINTER):
-        return os.path.realpath(git) if os.path.islink(git) else None
-    return os.path.realpath(os.path.join(os.path.dirname(git), text.removeprefix(_POINTER).strip()))
+        return git if stat.S_ISLNK(mode) else None
+    return os.path.join(os.path.dirname(git), text.removeprefix(_POINTER).strip())
 
 
 def find_common_folder(folder: str | None) -> str | None:
     """The repository that a worktree's folder belongs to."""
-    text = None if folder is None else _read_text(os.path.join(folder, REDIRECT))
-    return None if folder is None or text is None else os.path.realpath(os.path.join(folder, text.strip()))
+    name = None if folder is None else read_redirect(folder)
+    return None if name is None else os.path.realpath(name)
+
+
+def read_redirect(folder: str) -> str | None:
+    """The same, as the worktree's folder names it."""
+    text = _read_text(os.path.join(folder, REDIRECT))
+    return None if text is None else os.path.join(folder, text.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What is directly in a folder."""
+
+    names: frozenset[str] = frozenset()
+    links: frozenset[str] = frozenset()
+    """Those of the names that are links."""
+
+
+@cache_by_version(Parts())
+def list_parts(folder: str) -> Parts:
+    """List a folder of a repository; nothing if there is none."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [(entry.name, entry.is_symlink()) for entry in entries]
+    except OSError:
+        return Parts()
+    return Parts(frozenset(name for name, _ in found), frozenset(name for name, is_link in found if is_link))
 
 
 def _read_text(path: str) -> str | None:

@@ -14,15 +14,17 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
+from ferrule.sandbox.file_versions import Inode, cache_by_version
 from ferrule.sandbox.regular_files import open_regular_file
 from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["NamedPaths", "Setting", "find_named_paths", "is_harmless", "parse_settings", "read_settings"]
 
 _MAX_BYTES = 1024 * 1024
+_MAX_INCLUDED = 100
+_LONGEST_LINE = 10_000
 _SECTION = re.compile(r'[ \t]*\[[ \t]*([A-Za-z0-9.-]+)[ \t]*(?:"((?:[^"\\]|\\.)*)")?[ \t]*\]')
 _ENTRY = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?")
 _EMPTY = re.compile(r"[ \t]*(?:[#;].*)?")
@@ -66,9 +68,12 @@ _SAFE_UPDATES: Final = frozenset({"checkout", "rebase", "merge", "none"})
 _BOOLEANS: Final = frozenset({"", "true", "false", "yes", "no", "on", "off", "1", "0"})
 # Settings whose value is a command line, of which each word that is a file of the workspace is run or read as code.
 _COMMANDS: Final = re.compile(
-    r"core\.(fsmonitor|sshcommand|gitproxy|editor|pager|askpass)|sequence\.editor|credential\..*|gpg\..*program"
-    r"|(filter|diff|merge)\.\..*|(diff|interactive|pager)\..*"
+    r"core\.(fsmonitor|sshcommand|gitproxy|editor|pager|askpass|alternaterefscommand)|sequence\.editor|credential\..*"
+    r"|gpg\..*(program|command)|(filter|diff|merge)\.\..*|(diff|interactive|pager|sendemail|instaweb|lfs)\..*"
+    r"|(difftool|mergetool|guitool|browser|man|trailer|tar|hook)\.\..*|remote\.\.(uploadpack|receivepack)"
+    r"|uploadpack\.packobjectshook|imap\.tunnel|submodule\.\.update"
 )
+_WORDS: Final = re.compile(r"[\w./@+-]+")
 _INTERPRETERS: Final = frozenset({"sh", "bash", "dash", "zsh", "python", "python3", "node", "perl", "ruby"})
 
 
@@ -85,8 +90,11 @@ class Setting:
     line: str
 
 
-def read_settings(path: str) -> list[Setting] | None:
-    """The settings in a file; None if there is no such file. What isn't a regular file is one unreadable setting."""
+def read_settings(path: str, *, or_link: bool = False) -> list[Setting] | None:
+    """The settings in a file; None if there is no such file. What isn't a regular file is one unreadable setting.
+
+    So is a link, unless `or_link`.
+    """
     try:
         with open_regular_file(path) as file:
             data = None if file is None else os.read(file, _MAX_BYTES + 1)
@@ -94,7 +102,7 @@ def read_settings(path: str) -> list[Setting] | None:
         return [Setting("", None, "", "a link")] if os.path.islink(path) else None
     except OSError as error:
         return [Setting("", None, "", error.strerror or "unreadable")]
-    if data is None or len(data) > _MAX_BYTES or os.path.islink(path):
+    if data is None or len(data) > _MAX_BYTES or (not or_link and os.path.islink(path)):
         return [Setting("", None, "", "not a settings file")]
     return list(parse_settings(data.decode("utf-8", "surrogateescape")))
 
@@ -132,59 +140,77 @@ def is_harmless(setting: Setting, repository: str, root: str) -> bool:
     if key.startswith("."):
         if key[1:] not in _HARMLESS_BY_NAME.get(section, "").split():
             return False
-        if key in (".url", ".pushurl"):
+        if key in (".url", ".pushurl", ".remote", ".pushremote"):
             return "::" not in value and not value.startswith("-")
         return key != ".update" or value in _SAFE_UPDATES
     if setting.name == "core.fsmonitor":
         return value.lower() in _BOOLEANS
     if setting.name == "core.worktree":
         return is_within(os.path.realpath(os.path.join(repository, value)), root)
-    return key in _HARMLESS.get(section, "").split()
+    return key in _HARMLESS.get(section, "").split() and "::" not in value
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPaths:
-    """What a file of settings names, resolved."""
+    """What a file of settings names, as git would open it: links aren't resolved, and most words aren't files."""
 
     settings: tuple[str, ...] = ()
-    """Folders of hooks and further settings, existing or not."""
+    """Files of further settings, and of attributes."""
+    hooks: tuple[str, ...] = ()
+    """Folders of hooks."""
     words: tuple[str, ...] = ()
-    """The words of command lines as paths, most of which don't exist."""
+    """The words of command lines as paths."""
     programs: tuple[str, ...] = ()
     """Those of them that a command line would run as a program or script of the working tree."""
-
-    def list_existing(self) -> list[str]:
-        """What is named and can be changed: also missing settings, and words that are files."""
-        return [*self.settings, *filter(os.path.isfile, self.words)]
-
-    def list_missing_programs(self) -> list[str]:
-        """What is run as soon as it exists."""
-        return [path for path in self.programs if not os.path.lexists(path)]
+    linked: tuple[Inode, ...] = ()
+    """The file itself, if it has other names too (hard links)."""
 
 
-def find_named_paths(file: str, tree: str) -> NamedPaths:
-    """What a file of settings names as hooks, further settings, or programs; `tree` is the working tree."""
+_NOTHING: tuple[NamedPaths, tuple[str, ...]] = NamedPaths(), ()
+
+
+def find_named_paths(file: str, tree: str) -> list[NamedPaths]:
+    """What a file of settings, and each that it includes, names; `tree` is the working tree."""
+    found: dict[str, NamedPaths] = {}
+    waiting = [file]
+    while waiting and len(found) < _MAX_INCLUDED:
+        path = waiting.pop()
+        if path not in found:
+            named, included = _find_named_paths(path, tree)
+            found[path] = named
+            waiting += included
+    return list(found.values())
+
+
+@cache_by_version(_NOTHING)
+def _find_named_paths(file: str, tree: str) -> tuple[NamedPaths, tuple[str, ...]]:
+    """What one file names, and the files that it includes, whatever the condition."""
+    settings, hooks, words, programs, included = (list[str]() for _ in range(5))
+    for setting in read_settings(file, or_link=True) or ():
+        value = os.path.expanduser(setting.value or "")
+        if setting.name in ("include.path", "includeif..path") and value:
+            included.append(os.path.join(os.path.dirname(file), value))
+        elif setting.name == "core.attributesfile" and value:
+            settings.append(os.path.join(tree, value))
+        elif setting.name == "core.hookspath" and value:
+            hooks.append(os.path.join(tree, value))
+        elif setting.name == "init.templatedir" and value:
+            hooks.append(os.path.join(tree, value, "hooks"))
+            settings.append(os.path.join(tree, value, "config"))
+        elif _COMMANDS.fullmatch(setting.name) or (setting.name.startswith("alias.") and value.startswith("!")):
+            found = _split_words(value)
+            words += [os.path.join(tree, word) for word in _list_words(value, found)]
+            programs += [os.path.join(tree, word) for word in _find_program(found)]
+    named = NamedPaths((*settings, *included), tuple(hooks), tuple(words), tuple(programs), _find_linked(file))
+    return named, tuple(included)
+
+
+def _find_linked(file: str) -> tuple[Inode, ...]:
     try:
         status = os.stat(file)
     except OSError:
-        return NamedPaths()
-    return _find_named_paths(file, tree, status.st_mtime_ns, status.st_size, status.st_ino)
-
-
-@lru_cache(maxsize=1024)
-def _find_named_paths(file: str, tree: str, *_version: int) -> NamedPaths:
-    settings, words, programs = list[str](), list[str](), list[str]()
-    for setting in read_settings(file) or ():
-        value = os.path.expanduser(setting.value or "")
-        if setting.name in ("include.path", "includeif..path") and value:
-            settings.append(os.path.realpath(os.path.join(os.path.dirname(file), value)))
-        elif setting.name in ("core.hookspath", "core.attributesfile") and value:
-            settings.append(os.path.realpath(os.path.join(tree, value)))
-        elif _COMMANDS.fullmatch(setting.name) or (setting.name.startswith("alias.") and value.startswith("!")):
-            found = _split_words(value)
-            words += [os.path.realpath(os.path.join(tree, word)) for word in found]
-            programs += [os.path.realpath(os.path.join(tree, word)) for word in _find_program(found)]
-    return NamedPaths(tuple(settings), tuple(words), tuple(programs))
+        return ()
+    return ((status.st_dev, status.st_ino),) if status.st_nlink > 1 else ()
 
 
 def _find_program(words: list[str]) -> list[str]:
@@ -195,7 +221,16 @@ def _find_program(words: list[str]) -> list[str]:
     return words[1:2] if is_script else []
 
 
+def _list_words(value: str, words: list[str]) -> dict[str, None]:
+    """The words of a command line, and what looks like a path in a script in it: `sh -c '. "$top"/tools/x.sh'`."""
+    parts = [part for each in _WORDS.findall(value) if "/" in (part := each.rstrip("./"))]
+    return dict.fromkeys((*words, *parts, *(part.lstrip("/") for part in parts if part.strip("/"))))
+
+
 def _split_words(value: str) -> list[str]:
+    # `shlex` takes quadratic time for a long word.
+    if len(value) > _LONGEST_LINE:
+        return [word.strip("'\"") for word in value.lstrip("!").split()]
     try:
         return shlex.split(value.lstrip("!"))
     except ValueError:

@@ -22,8 +22,8 @@ from ferrule.sandbox.shell.git_repositories import PLACEHOLDER_FILES
 from ferrule.sandbox.temporary_folders import TemporaryFolder, open_folders, remove_tree
 
 __all__ = [
-    "LINGER_SECONDS", "all_exist", "count", "create", "disown", "is_placeholder", "release", "remove_abandoned",
-    "remove_unused",
+    "LINGER_SECONDS", "count", "create", "disown", "is_placeholder", "keep", "list_paths", "release",
+    "remove_abandoned", "remove_unused",
 ]  # fmt: skip
 
 LINGER_SECONDS: Final = 1.0
@@ -44,14 +44,24 @@ def is_placeholder(path: str) -> bool:
     return path in _users
 
 
+def list_paths() -> frozenset[str]:
+    """All placeholders, over all workspaces."""
+    with _lock:
+        return frozenset(_users)
+
+
 def count() -> int:
     """The number of placeholders, over all workspaces."""
     return len(_users)
 
 
-def all_exist(paths: Sequence[str]) -> bool:
-    """Whether all the placeholders exist already."""
-    return all(path in _users and Path(path).exists() for path in paths)
+def keep(paths: Sequence[str]) -> bool:
+    """Keep them until `release`, if all of them exist already; returns whether they do."""
+    with _lock:
+        exist = all(path in _users and os.path.lexists(path) for path in paths)
+        if exist:
+            _add_users(paths)
+        return exist
 
 
 def create(paths: Sequence[str]) -> None:
@@ -63,7 +73,12 @@ def create(paths: Sequence[str]) -> None:
             _save_notes()
         for path in paths:
             _make(Path(path))
-            _users[path] = _users.get(path, 0) + 1
+        _add_users(paths)
+
+
+def _add_users(paths: Iterable[str]) -> None:
+    for path in paths:
+        _users[path] = _users.get(path, 0) + 1
 
 
 def release(paths: Sequence[str]) -> None:

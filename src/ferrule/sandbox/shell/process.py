@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 __all__ = ["CommandStart", "ContainedProcess", "ShellExit", "describe_start", "wait_until_readable"]
@@ -30,7 +30,7 @@ class CommandStart:
     """A command to start; the caller keeps ownership of `streams` (standard input, output, errors)."""
 
     argv: Sequence[str]
-    environment: dict[str, str]
+    environment: dict[str, str] = field(repr=False)
     streams: tuple[int, int, int]
     processes: int
     """The limit on processes and threads at a time, where it can be enforced."""

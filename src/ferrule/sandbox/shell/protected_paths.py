@@ -1,30 +1,31 @@
 """Paths in writable folders that a command may not change: protected paths, and ferrule's installation."""
 
 # Paths are strings here: sorted, compared and resolved by the hundred for each command.
-# ruff: noqa: PTH114, PTH118, PTH119
+# ruff: noqa: PTH118, PTH119
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ferrule.errors import SandboxInputError, SandboxUnavailable, choose_advice
+from ferrule.sandbox.file_versions import Inode
 from ferrule.sandbox.hidden_paths import PROTECTED, ProtectedNames
 from ferrule.sandbox.installation import Installation
+from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.own_files import list_protected_files
-from ferrule.sandbox.shell.git_repositories import (
-    find_locked_parts,
-    find_missing_programs,
-    find_named_places,
-    find_protected_repository,
-    find_writable_paths,
-)
-from ferrule.sandbox.visible_paths import is_within, is_within_any
+from ferrule.sandbox.shell import placeholders
+from ferrule.sandbox.shell.git_control_files import ControlFiles, MissingFile, find_enclosing_repository
+from ferrule.sandbox.shell.git_repositories import find_locked_parts, find_writable_paths
+from ferrule.sandbox.shell.workspace_scan import ScanResult
+from ferrule.sandbox.visible_paths import is_within, is_within_any, list_ancestors
 
-__all__ = ["ProtectedPaths", "limit_paths", "resolve_opened"]
+__all__ = ["FoundPaths", "ProtectedPaths", "limit_paths", "resolve_opened"]
 
 _MAX_PATHS = 1000
+_MAX_NAMED = 14
 _SETTINGS = re.compile(r"(?:^|/)(?:config|hooks)\b")
 _REFUSALS = (
     "Device or resource busy",
@@ -45,6 +46,26 @@ def _advise_other_workspace() -> str:
     return f"{other}; {_advise_opening()}"
 
 
+@dataclass(frozen=True, slots=True)
+class FoundPaths:
+    """What may not change in a workspace, as resolved absolute paths."""
+
+    protected: tuple[str, ...]
+    """Existing or not."""
+    absent: frozenset[str]
+    """Those of them that don't exist, as far as a scan would have listed them."""
+    existing: tuple[str, ...]
+    """Those that a scan has listed, with placeholders."""
+    control_files: tuple[MissingFile, ...]
+    """What git would run or obey as soon as it exists."""
+    others: tuple[str, ...]
+    """Other missing paths that are protected, and that no empty folder can stand for."""
+    targets: tuple[str, ...]
+    """Paths that are protected since a link or a setting leads to them."""
+    linked: frozenset[Inode]
+    """Protected files that have other names too (hard links)."""
+
+
 class ProtectedPaths:
     """The protected paths of one sandbox."""
 
@@ -61,24 +82,33 @@ class ProtectedPaths:
                 raise SandboxInputError(f"{name!r} can't be protected: it should be a path within the workspace")
         self.workspace = workspace
         self.protected = tuple(name.rstrip("/") for name in protected)
-        self._places = tuple(
-            os.path.split(os.path.normpath(os.path.join(workspace, name)))
-            for name in self.protected
-            if not name.startswith("*.")
-        )
         self.names = ProtectedNames.of(each for each in self.protected if each in PROTECTED)
         """Names that are protected in any folder."""
+        places = [os.path.normpath(os.path.join(workspace, name)) for name in self.protected if "*" not in name]
+        self._places = tuple(path for path in places if self.names.include(path[len(workspace) :]))
+        self._unlisted = tuple(path for path in places if path not in self._places)
+        self.listed = frozenset(self._places)
+        """The paths that a scan lists if they exist, unless a link is on the way."""
+        self._steps = self.listed.union(each for path in self._places for each in list_ancestors(path))
+        self._first: frozenset[str] | None = None
+        """The protected paths that existed at first."""
+        self._known: tuple[ScanResult | None, tuple[str, ...], tuple[Inode, ...]] = (None, (), ())
+        """What `_choose_known` has returned last, with the scan that it was chosen from."""
         self.installation = tuple(path for path in installation.paths if not is_within_any(path, opened))
         self.opened = tuple(
             path for path in opened if is_within_any(path, installation.paths) or path in installation.interpreters
         )
-        enclosing = next((path for path in self.installation if is_within(workspace, path)), None)
-        if enclosing is not None and not is_within_any(workspace, self.opened):
+        self._check_workspace(installation, opened)
+
+    def _check_workspace(self, installation: Installation, opened: Sequence[str]) -> None:
+        """Raise `SandboxUnavailable` if the workspace can't be writable without what ferrule runs from."""
+        enclosing = next((path for path in self.installation if is_within(self.workspace, path)), None)
+        if enclosing is not None and not is_within_any(self.workspace, self.opened):
             raise SandboxUnavailable(
-                f"the workspace {workspace} is in {enclosing}, which ferrule itself runs from: what a command writes "
-                f"there would be run uncontained. {_advise_other_workspace()}"
+                f"the workspace {self.workspace} is in {enclosing}, which ferrule itself runs from: what a command "
+                f"writes there would be run uncontained. {_advise_other_workspace()}"
             )
-        interpreter = next((path for path in installation.interpreters if is_within(path, workspace)), None)
+        interpreter = next((path for path in installation.interpreters if is_within(path, self.workspace)), None)
         if interpreter is not None and not is_within_any(interpreter, opened):
             raise SandboxUnavailable(
                 f"{interpreter}, the interpreter of ferrule, is in the workspace, where a pyvenv.cfg next to it would "
@@ -101,45 +131,95 @@ class ProtectedPaths:
                     + _advise_opening()
                 )
             if not self._is_protected(os.path.relpath(path, self.workspace)) or os.path.realpath(path) != path:
-                raise SandboxInputError(
-                    f"{name!r} isn't a protected path of the workspace; those are: {', '.join(self.protected)}"
-                )
+                named = ", ".join(self.protected[:_MAX_NAMED])
+                raise SandboxInputError(f"{name!r} isn't a protected path of the workspace, such as {named}")
             writable_paths += find_writable_paths(path) if os.path.basename(path) == ".git" else [path]
         return writable_paths
 
     def _is_protected(self, below: str) -> bool:
-        parts = below.split("/")
-        is_named = ".." not in parts and any(part in self.names for part in parts)
+        is_named = ".." not in below.split("/") and self.names.cover(f"/{below}")
         return is_named or any(is_within(below, each) for each in self.protected)
 
-    def list_protected_paths(self, found: Sequence[str], writable_paths: Sequence[str]) -> list[str]:
-        """The paths that may not change, existing or not, except `writable_paths`; links along with their targets.
+    def find(
+        self, scanned: ScanResult, follower: LinkFollower, granted: Sequence[str], roots: Sequence[str]
+    ) -> FoundPaths:
+        """The paths that may not change, except what is `granted`: each with the links on the way to it.
 
-        `found` are the existing paths with a protected name; files that ferrule itself uses are added. In a writable
-        repository git's hooks and settings stay protected unless they are writable too.
+        `scanned` is what exists in the workspace; files that ferrule itself uses are added. Targets of links are
+        protected in all `roots`. In a granted repository git's hooks and settings stay protected unless they are
+        granted too.
         """
-        protected = [self._resolve_place(*place) for place in self._places]
-        protected += [target for path in protected if (target := self._resolve_target(path))]
-        found = limit_paths(found, self.workspace)
-        protected += found
-        repositories = [path for path in found if path.endswith("/.git")]
-        protected += [part for git in repositories for part in find_protected_repository(git, self.workspace)]
-        kept = [path for path in protected if not is_within_any(path, writable_paths)]
-        named = [path for git in repositories for path in find_named_places(git, self.workspace)]
-        kept += [path for path in named if path not in writable_paths]
-        kept += [part for each in writable_paths for part in find_locked_parts(each) if part not in writable_paths]
-        return list(dict.fromkeys([*kept, *list_protected_files(), *self.installation]))
+        protected, absent = self._find_places(scanned, follower, roots)
+        protected += limit_paths(scanned.protected, self.workspace)
+        links, linked = self._choose_known(scanned)
+        targets, others = _find_targets(links, follower, roots)
+        control = self._find_control_files(scanned, follower, roots)
+        kept = [*protected, *targets, *control.repositories]
+        if granted:
+            kept = [path for path in kept if not is_within_any(path, granted)]
+            locked = _find_locked_paths(granted, follower)
+            kept += [path for path in (*control.protected, *locked) if path not in granted]
+        else:
+            kept += control.protected
+        return FoundPaths(
+            (*kept, *list_protected_files(), *self.installation),
+            absent,
+            scanned.protected,
+            tuple(control.list_missing(kept) if control.missing else ()),
+            (*control.missing_programs, *others),
+            tuple(dict.fromkeys((*targets, *control.protected))),
+            frozenset(control.linked.union(linked)),
+        )
 
-    def list_missing_programs(self, found: Sequence[str]) -> list[str]:
-        """The missing programs that the settings of the repositories among `found` name.
+    def _find_places(
+        self, scanned: ScanResult, follower: LinkFollower, roots: Sequence[str]
+    ) -> tuple[list[str], frozenset[str]]:
+        """The paths on the list, existing or not, with those that links there lead to; and which of them are absent."""
+        links = [path for path in (*scanned.links, *scanned.linked_folders) if path in self._steps]
+        plain = [path for path in self._places if not is_within_any(path, links)] if links else list(self._places)
+        followed = [path for path in (*self._places, *self._unlisted) if path not in plain] if links else self._unlisted
+        found = [each for path in followed for each in follower.follow(path) if _can_protect(each, roots)]
+        absent = self.listed.intersection(plain) if links else self.listed
+        return [*plain, *found], absent.difference(scanned.protected)
 
-        They aren't among the protected paths, since an empty folder in a script's place would be seen.
+    def _choose_known(self, scanned: ScanResult) -> tuple[Sequence[str], Sequence[Inode]]:
+        """The links, and the files with hard links, in protected places that were there at first.
+
+        A command could make others to have any folder made read-only.
         """
-        repositories = [path for path in found if path.endswith("/.git")]
-        return [path for git in repositories for path in find_missing_programs(git, self.workspace)]
+        if self._first is None:
+            self._first = frozenset(scanned.protected)
+        if self._known[0] is not scanned:
+            links = tuple(filter(self._was_protected, scanned.links))
+            self._known = scanned, links, tuple(each for path, each in scanned.linked if self._was_protected(path))
+        return self._known[1:]
 
-    def make_hint(self, output: str) -> str:
-        """An explanation if `output` shows a refused write to the installation or to git's settings; else empty."""
+    def _find_control_files(self, scanned: ScanResult, follower: LinkFollower, roots: Sequence[str]) -> ControlFiles:
+        control = ControlFiles(roots, follower)
+        if ".git" not in self.names:
+            return control
+        listed = (path for path in scanned.repositories if path.lower().endswith("/.git"))
+        repositories = [path for path in listed if not placeholders.is_placeholder(path)]
+        if f"{self.workspace}/.git" not in repositories and (enclosing := find_enclosing_repository(self.workspace)):
+            repositories.append(enclosing)
+        for git in limit_paths(repositories, self.workspace):
+            if git.lower().endswith("/.git"):  # and isn't the folder of so many
+                control.add_repository(git)
+        for folder in scanned.repositories:
+            if not folder.lower().endswith("/.git"):
+                control.add_bare_repository(folder)
+        return control
+
+    def _was_protected(self, path: str) -> bool:
+        """Whether a path was protected at first, or was in a folder that was."""
+        first = self._first or frozenset()
+        return path in first or any(each in first for each in list_ancestors(path))
+
+    def make_hint(self, output: str, targets: Sequence[str] = ()) -> str:
+        """An explanation if `output` shows a refused write to what is protected and doesn't look it; else empty.
+
+        That is the installation, git's settings, and `targets`, which a link or a setting leads to.
+        """
         if not any(refusal in output for refusal in _REFUSALS):
             return ""
         # By words, so that the time is linear in the output.
@@ -158,16 +238,39 @@ class ProtectedPaths:
                     f"{path} can't be changed by commands, since ferrule itself runs from there. To install "
                     "packages, create a separate environment (python -m venv NAME) and use that"
                 )
+        for path in targets[:_MAX_PATHS]:
+            below = os.path.relpath(path, self.workspace)
+            if re.search(rf"(?<![\w.-]){re.escape(below)}(?![\w.-])", output):
+                return (
+                    f"{below} can't be changed by commands, since git or another program runs or obeys it: a link or a "
+                    "setting leads there. Ask the user to make this change"
+                )
         return ""
 
-    def _resolve_place(self, folder: str, name: str) -> str:
-        """The path of a name in a folder of the workspace, of which only the last part may be a link."""
-        return os.path.join(folder if folder == self.workspace else os.path.realpath(folder), name)
 
-    def _resolve_target(self, path: str) -> str | None:
-        """A link's target, if it is in the workspace."""
-        target = os.path.realpath(path) if os.path.islink(path) else self.workspace
-        return target if is_within(target, self.workspace) and target != self.workspace else None
+def _can_protect(path: str, roots: Sequence[str]) -> bool:
+    """Whether a path is in one of the roots, and holds none."""
+    return is_within_any(path, roots) and not any(is_within(root, path) for root in roots)
+
+
+def _find_targets(links: Iterable[str], follower: LinkFollower, roots: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Where protected links lead: existing paths, with the links on the way, and missing ones."""
+    found: list[str] = []
+    for link in links:
+        found += [each for each in follower.follow(link) if _can_protect(each, roots) and not is_within(link, each)]
+    existing = [path for path in found if os.path.lexists(path)]
+    limited = [each for root in roots for each in limit_paths([p for p in existing if is_within(p, root)], root)]
+    return limited, [path for path in found if path not in existing]
+
+
+def _find_locked_paths(granted: Iterable[str], follower: LinkFollower) -> Iterator[str]:
+    """The parts of writable repositories that stay read-only, with what links among them lead to."""
+    for git in granted:
+        for part in find_locked_parts(git):
+            *links, real = follower.follow(part)
+            yield from links
+            if not links or os.path.lexists(real):
+                yield real
 
 
 def resolve_opened(named: Iterable[str | os.PathLike[str]], workspace: str, installation: Installation) -> list[str]:

@@ -48,7 +48,7 @@ class ShellSettings:
     no more Python sandboxes. For the user to set, never a model."""
     readable: Sequence[Path | str] = ()
     """Paths to read although they are hidden, or in the host's `/tmp`."""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables passed to commands unchanged."""
     passed: Sequence[str] = PASSED
     """Names of this process's variables that commands get if they hold no secret; `LC_*` is a pattern."""

@@ -5,7 +5,7 @@ changed, and `git commit -a` would fail or commit an empty one. What the user ha
 """
 
 # Paths are strings here, as in the rest of the sandbox.
-# ruff: noqa: PTH113, PTH116, PTH118, PTH120
+# ruff: noqa: PTH113, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from ferrule.sandbox.file_versions import read_version
 from ferrule.sandbox.git_program import Git, find_git
 from ferrule.sandbox.shell.git_repositories import find_common_folder, resolve_repository
 
@@ -54,13 +55,12 @@ class TrackedFiles:
         found: dict[str, str] = {}
         for tree, paths in by_tree.items():
             repository = resolve_repository(os.path.join(tree, ".git"))
-            try:
-                status = os.stat(os.path.join(repository, "index"))
-            except OSError:
+            index = os.path.join(repository, "index")
+            if not os.path.isfile(index):
                 continue
-            version = (status.st_mtime_ns, status.st_size, status.st_ino, tuple(paths))
+            version = (read_version(index), tuple(paths))
             known = self._known.get(tree)
-            if known is None or known[0] != version:
+            if known is None or known[0] != version or version[0] is None:
                 known = self._known[tree] = (version, self._read(tree, repository, paths))
             found |= known[1]
         return found

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ferrule.sandbox.file_versions import Version, make_version
 from ferrule.sandbox.python.wire import library_values
 from ferrule.sandbox.python.wire.encoding import Tree, ValueEncoder
 
@@ -16,20 +17,19 @@ MAX_FIGURES: Final = 32
 PRIVATE: Final = ".private"
 """The folder for libraries' own files (`HOME`, `TMPDIR`); it isn't returned."""
 
-Marks = dict[str, tuple[int, int]]
-"""By file: its modification time in nanoseconds, and its inode."""
+Marks = dict[str, Version]
 
 
 def record_marks() -> Marks:
     """Record the state of the files before a run."""
-    return {name: (status.st_mtime_ns, status.st_ino) for name, status in _walk_files()}
+    return {name: make_version(status) for name, status in _walk_files()}
 
 
 def collect_files(encoder: ValueEncoder, before: Marks) -> list[Tree]:
     """Encode the files that are new or changed, up to the limits. Links and devices are omitted."""
     trees: list[Tree] = []
     for name, status in _walk_files():
-        if before.get(name) == (status.st_mtime_ns, status.st_ino):
+        if before.get(name) == make_version(status):
             continue
         if len(trees) >= MAX_FILES:
             encoder.omitted.append(f"files: only the first {MAX_FILES} are here")

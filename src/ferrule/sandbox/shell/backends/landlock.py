@@ -7,21 +7,23 @@ import asyncio
 # Paths are strings here: sorted, compared and resolved by the hundred for each command.
 # ruff: noqa: PTH110
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.doctor import detect_layers
+from ferrule.sandbox.file_versions import Version, read_version
 from ferrule.sandbox.linux.shell_filter import make_shell_filter
 from ferrule.sandbox.scheduling import run_in_thread
-from ferrule.sandbox.shell.access_plan import Access, AccessPlan, list_ancestors
+from ferrule.sandbox.shell.access_plan import Access, AccessPlan
 from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.launcher_client import Launcher, StaleLauncher
 from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, describe_start
 from ferrule.sandbox.shell.proxy import FilteringProxy
 from ferrule.sandbox.tiers import Tier
-from ferrule.sandbox.visible_paths import is_within_any
+from ferrule.sandbox.visible_paths import is_within_any, list_ancestors
 
 __all__ = ["LandlockBackend"]
 
@@ -44,6 +46,7 @@ class LandlockBackend:
         self.tier, self._network = tier, network
         self._launcher: Launcher | None = None
         self._starting = asyncio.Lock()
+        self._planned: PlannedGrants | None = None
 
     async def start(
         self, plan: AccessPlan, start: CommandStart, hosts: HostRules | None = None
@@ -51,7 +54,11 @@ class LandlockBackend:
         """See `Backend`. Raises `SandboxUnavailable` for `hosts` in the container tier."""
         if hosts is not None and self.tier is not Tier.NONE:
             raise SandboxUnavailable("the container tier can't allow single hosts, since Landlock knows only ports")
-        request = await asyncio.to_thread(self._make_request, plan, start)
+        is_contained = self.tier is not Tier.NONE
+        if is_contained and (self._planned is None or not self._planned.is_for(plan)):
+            self._planned = await asyncio.to_thread(PlannedGrants.make, plan, network=self._network)
+        grants = self._planned.grants if is_contained and self._planned is not None else []
+        request = self._make_request(plan, start, grants)
         for _ in range(2):
             launcher = await self._get_launcher()
             try:
@@ -62,7 +69,7 @@ class LandlockBackend:
                 return command, None
         raise SandboxUnavailable("the launcher of shell commands ended right after its start")
 
-    def _make_request(self, plan: AccessPlan, start: CommandStart) -> dict[str, Any]:
+    def _make_request(self, plan: AccessPlan, start: CommandStart, grants: Sequence[Grant]) -> dict[str, Any]:
         is_contained = self.tier is not Tier.NONE
         return describe_start(start) | {
             "folder": plan.folder,
@@ -70,7 +77,7 @@ class LandlockBackend:
             "filter": _make_filter(self._network) if is_contained else None,
             "network": self._network,
             "landlock": detect_layers().landlock if is_contained else 0,
-            "grants": plan_grants(plan, network=self._network) if is_contained else [],
+            "grants": grants,
         }
 
     async def _get_launcher(self) -> Launcher:
@@ -100,13 +107,30 @@ _PROC_FILES = ("cpuinfo", "meminfo", "stat", "uptime", "loadavg", "version", "fi
 _ORDER = {Access.HIDDEN: 0, Access.READ: 1, Access.WRITE: 2}
 
 
-def plan_grants(plan: AccessPlan, *, network: bool) -> list[Grant]:
-    """The grants for Landlock, for paths that exist now."""
-    grants = [(f"/dev/{name}", "write") for name in _DEVICES]
-    grants += [(f"/proc/{name}", "read") for name in _PROC_FILES] + [("/sys/devices/system/cpu", "read")]
-    grants += [(os.path.realpath("/etc/resolv.conf"), "read")] if network else []
-    there = [grant for grant in grants if os.path.exists(grant[0])]
-    return [*_GrantWalk(plan).list_grants("/", Access.HIDDEN), (plan.scratch, "write"), *there]
+@dataclass(frozen=True, slots=True)
+class PlannedGrants:
+    """The grants for a plan, as long as no folder has changed that they were found in."""
+
+    plan: AccessPlan
+    grants: Sequence[Grant]
+    folders: Mapping[str, Version | None]
+    """The folders in which single entries are granted, with their versions."""
+
+    @classmethod
+    def make(cls, plan: AccessPlan, *, network: bool) -> PlannedGrants:
+        """Make the grants for Landlock, for paths that exist now."""
+        grants = [(f"/dev/{name}", "write") for name in _DEVICES]
+        grants += [(f"/proc/{name}", "read") for name in _PROC_FILES] + [("/sys/devices/system/cpu", "read")]
+        grants += [(os.path.realpath("/etc/resolv.conf"), "read")] if network else []
+        there = [grant for grant in grants if os.path.exists(grant[0])]
+        walk = _GrantWalk(plan)
+        found = [*walk.list_grants("/", Access.HIDDEN), (plan.scratch, "write"), *there]
+        return cls(plan, found, walk.folders)
+
+    def is_for(self, plan: AccessPlan) -> bool:
+        """Whether they can be used for a plan."""
+        is_same = self.plan is plan and None not in self.folders.values()
+        return is_same and all(read_version(path) == version for path, version in self.folders.items())
 
 
 class _GrantWalk:
@@ -114,6 +138,7 @@ class _GrantWalk:
 
     def __init__(self, plan: AccessPlan) -> None:
         self._rules, self._roots = dict(plan.rules), plan.roots
+        self.folders: dict[str, Version | None] = {}
         # For each folder above a rule, the accesses of the rules below it.
         self._deeper: dict[str, set[Access]] = {}
         for path, access in plan.rules:
@@ -130,6 +155,7 @@ class _GrantWalk:
         elif is_within_any(path, self._roots) and access is not Access.HIDDEN:
             yield path, "list"
         if deeper:
+            self.folders[path] = read_version(path)
             for name in _list_entries(path):
                 inner = f"{path.rstrip('/')}/{name}"
                 if not is_whole or inner in self._rules or inner in self._deeper:

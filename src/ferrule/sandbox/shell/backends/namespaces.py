@@ -23,13 +23,13 @@ from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.linux.command_root import Mount
 from ferrule.sandbox.linux.shell_filter import make_shell_filter
 from ferrule.sandbox.scheduling import run_in_thread
-from ferrule.sandbox.shell.access_plan import REPLACED, Access, AccessPlan, Mode, list_ancestors
+from ferrule.sandbox.shell.access_plan import REPLACED, Access, AccessPlan, Mode
 from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.launcher_client import INTERPRETER, Launcher, StaleLauncher, SupervisedCommand
 from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, ShellExit, describe_start
 from ferrule.sandbox.shell.proxy import FilteringProxy, make_proxy_variables
 from ferrule.sandbox.tiers import Tier
-from ferrule.sandbox.visible_paths import is_within, is_within_any
+from ferrule.sandbox.visible_paths import is_within, is_within_any, list_ancestors
 
 # Processor information that programs need; nothing else about the machine is shown.
 _PROCESSORS = "/sys/devices/system/cpu"
@@ -115,6 +115,14 @@ def _make_filter() -> str:
     return make_shell_filter(network=True).hex()
 
 
+@dataclass(frozen=True, slots=True)
+class _Covers:
+    """The paths of a plan that a launcher has mounts for, and what to mount over those that it hasn't."""
+
+    mounted: Sequence[str]
+    missing: Sequence[tuple[str, str]]
+
+
 @dataclass(slots=True, eq=False)
 class _MountedLauncher:
     """A launcher, and the rules that its mounts enforce."""
@@ -126,8 +134,17 @@ class _MountedLauncher:
     copies: Mapping[str, str]
     running: int = 0
     is_stale: bool = False
+    _last: tuple[AccessPlan | None, _Covers | None] = (None, None)
 
-    def find_missing_covers(self, plan: AccessPlan) -> list[tuple[str, str]] | None:
+    def find_covers(self, plan: AccessPlan) -> _Covers | None:
+        """What to mount for a plan, which is the same for the same plan; None if it needs other mounts."""
+        if self._last[0] is not plan:
+            missing = self._find_missing_covers(plan)
+            mounted = [path for path, _ in plan.rules if path in self.rules and path != "/proc"]
+            self._last = plan, None if missing is None else _Covers(mounted, missing)
+        return self._last[1]
+
+    def _find_missing_covers(self, plan: AccessPlan) -> list[tuple[str, str]] | None:
         """The plan's rules that aren't mounted here yet; None if the plan needs other mounts.
 
         A rule whose path was deleted lost its mount too, and is ignored.
@@ -189,20 +206,24 @@ class NamespaceBackend:
         self._network = network
         self._launchers: list[_MountedLauncher] = []
         self._starting = asyncio.Lock()
+        self._resolved: tuple[AccessPlan, AccessPlan] | None = None
+        """The last plan, and the same with the folders that are replaced resolved."""
 
     async def start(
         self, plan: AccessPlan, start: CommandStart, hosts: HostRules | None = None
     ) -> tuple[ContainedProcess, FilteringProxy | None]:
         """See `Backend`."""
-        plan = resolve_replaced_folders(plan)
+        if self._resolved is None or self._resolved[0] is not plan:
+            self._resolved = plan, resolve_replaced_folders(plan)
+        plan = self._resolved[1]
         network = self._network if hosts is None else hosts
         proxy = None if isinstance(network, bool) else FilteringProxy(network)
         kind = _SHARED_NETWORK if isinstance(network, bool) or network.allow_nothing else _OWN_NETWORK
         for _ in range(_TRIES):
-            entry, missing_covers = await self._choose_launcher(plan, kind)
+            entry, covers = await self._choose_launcher(plan, kind)
             try:
                 command, descriptors = await entry.launcher.begin(
-                    _make_request(plan, start, entry, missing_covers, has_proxy=proxy is not None), start
+                    _make_request(plan, start, entry.kind, covers, has_proxy=proxy is not None), start
                 )
             except StaleLauncher:
                 entry.is_stale, entry.running = True, entry.running - 1
@@ -215,24 +236,24 @@ class NamespaceBackend:
             return _NamespaceCommand(command, entry), proxy
         raise SandboxUnavailable("hidden or protected files were repeatedly replaced while a command was being started")
 
-    async def _choose_launcher(self, plan: AccessPlan, kind: str) -> tuple[_MountedLauncher, list[tuple[str, str]]]:
+    async def _choose_launcher(self, plan: AccessPlan, kind: str) -> tuple[_MountedLauncher, _Covers]:
         """Find or start a launcher for one more command; returns it and what to cover. The last used is listed last."""
         async with self._starting:
             await self._end_unused()
             for entry in reversed(self._launchers):
                 is_fitting = entry.kind == kind and not entry.is_stale
-                missing_covers = entry.find_missing_covers(plan) if is_fitting else None
-                if missing_covers is not None:
+                covers = entry.find_covers(plan) if is_fitting else None
+                if covers is not None:
                     self._launchers.remove(entry)
                     break
             else:
                 entry = await self._start_launcher(plan, kind)
-                missing_covers = entry.find_missing_covers(plan)
+                covers = entry.find_covers(plan)
             self._launchers.append(entry)
-            if missing_covers is None:
+            if covers is None:
                 raise SandboxUnavailable(f"nested protected paths can't be covered: {plan.placeholders}")
             entry.running += 1
-            return entry, missing_covers
+            return entry, covers
 
     async def _start_launcher(self, plan: AccessPlan, kind: str) -> _MountedLauncher:
         # A placeholder, and so its mount, is removed after the commands that it was made for.
@@ -259,22 +280,21 @@ class NamespaceBackend:
 def _make_request(
     plan: AccessPlan,
     start: CommandStart,
-    entry: _MountedLauncher,
-    missing_covers: Sequence[tuple[str, str]],
+    kind: str,
+    covers: _Covers,
     *,
     has_proxy: bool,
 ) -> dict[str, Any]:
-    wanted = dict(plan.rules)
     port = None
     if has_proxy:
-        port = _PORT if entry.kind == _OWN_NETWORK else _ANY_PORT
+        port = _PORT if kind == _OWN_NETWORK else _ANY_PORT
     return describe_start(start) | {
         "folder": plan.folder,
         "filter": _make_filter(),
         "namespaces": {
             "port": port,
             "proxy_variables": make_proxy_variables("{port}") if has_proxy else {},
-            "mounted": [path for path in entry.rules if path in wanted and path != "/proc"],
-            "covers": missing_covers,
+            "mounted": covers.mounted,
+            "covers": covers.missing,
         },
     }

@@ -10,7 +10,7 @@ from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.outcome import Outcome
 from ferrule.sandbox.shell.command_line.syntax import Word
 
-__all__ = ["Execution", "finds_only_files", "read_find", "split_executions"]
+__all__ = ["Execution", "finds_only_files", "read_find", "read_printed", "split_executions"]
 
 _TESTS = frozenset(
     [
@@ -93,6 +93,8 @@ _TESTS_WITH_VALUE = frozenset(
 )
 _OUTPUTS = {"-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2}
 _EXECUTING = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_PRINTING = frozenset({"-print", "-print0"})
+_PRINTING_MORE = frozenset({"-ls", "-printf", "-L", "-H", "-P", "-follow", *_EXECUTING})
 _CHOOSING = frozenset({"-o", "-or", ",", "!", "-not", "-L", "-follow"})
 
 
@@ -124,12 +126,27 @@ def split_executions(arguments: Sequence[Word]) -> tuple[list[Word], list[Execut
 
 
 def finds_only_files(arguments: Sequence[Word]) -> bool:
-    """Whether a find runs its programs with no links: `-type f` holds for all that it finds."""
+    """Whether a find acts on no links: `-type f` holds for all that it prints or runs its programs with."""
     texts = [word.text for word in arguments]
     if not _CHOOSING.isdisjoint(texts) or None in texts:
         return False
-    begin = next(index for index, text in enumerate(texts) if text in _EXECUTING)
+    begin = next((index for index, text in enumerate(texts) if text in _EXECUTING | _PRINTING), len(texts))
     return ("-type", "f") in itertools.pairwise(texts[:begin])
+
+
+def read_printed(arguments: Sequence[Word]) -> tuple[list[Word], bool] | None:
+    """The starting points of a find whose output is only the names of what is below them, and whether NUL ends each.
+
+    None for any other find. Raises `UnsureError`.
+    """
+    texts = {word.text for word in arguments}
+    if not texts.isdisjoint(_PRINTING_MORE) or texts >= _PRINTING:
+        return None
+    outcome = read_find(arguments)
+    if outcome.writes_uncovered:
+        return None
+    starts = list(itertools.takewhile(lambda word: not _is_expression(word), arguments))
+    return starts or [Word(".", 0, 0, ".")], "-print0" in texts
 
 
 def _ends(arguments: Sequence[Word], begin: int, index: int) -> bool:

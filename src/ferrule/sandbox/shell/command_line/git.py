@@ -7,10 +7,10 @@ Reading commands may still run what a repository's settings name (a file system 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ferrule.sandbox.shell.command_line.options import OptionTable, UnsureError, split_options
+from ferrule.sandbox.shell.command_line.options import OptionTable, UnsureError, parse_table, split_options
 from ferrule.sandbox.shell.command_line.syntax import Word
 
 __all__ = ["GitCommand", "read_git"]
@@ -20,11 +20,13 @@ __all__ = ["GitCommand", "read_git"]
 class GitCommand:
     """What one git command does: `kind` is reads, writes (the repository) or runs; `folders` are those of `-C`.
 
+    `files` are those that options give it to read.
     `shows_contents`: what it reads are the contents of files, of all that aren't excluded.
     """
 
     kind: str
     folders: tuple[Word, ...] = ()
+    files: tuple[Word, ...] = ()
     addresses: tuple[str, ...] = ()
     shows_contents: bool = False
 
@@ -33,98 +35,74 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Of `git diff`, `log`, `show` and `blame`: none that writes a file (--output), runs a program (--ext-diff,
-# --textconv) or
-# reads outside of the repository (--no-index).
-_SHOWING = OptionTable(
-    "pusabwRzq0123456789cmtrDiEFPlLMCeUn",
-    "nUSGLMC",
-    _names(
-        "stat shortstat numstat name-only name-status cached staged oneline graph all patch no-patch raw summary "
-        "word-diff color no-color no-ext-diff no-textconv no-renames find-renames find-copies follow "
-        "decorate no-decorate "
-        "merges no-merges first-parent reverse abbrev-commit no-abbrev-commit date-order topo-order "
-        "branches tags remotes "
-        "ignore-all-space ignore-space-change ignore-blank-lines minimal patience histogram exit-code quiet check "
-        "full-index binary unified merge-base left-right cherry-pick show-signature shortstat dirstat compact-summary "
-        "pretty abbrev no-prefix relative submodule ignore-submodules no-walk"
-    ),
-    _names(
-        "max-count since until after before author committer grep format pretty date unified diff-filter "
-        "decorate abbrev "
-        "color word-diff stat skip find-renames diff-algorithm relative submodule ignore-submodules"
-    ),
+def _table(text: str) -> OptionTable:
+    # A command of git has several lists of options, so what a beginning stands for isn't certain.
+    return parse_table(text, abbreviates=False)
+
+
+# Of `git diff`, `log` and `show`: none that writes a file (--output), runs a program (--ext-diff, --textconv) or reads
+# outside of the repository (--no-index).
+_SHOWING_OPTIONS = (
+    "-pusabwRzq0123456789cmtrDiEFPle -n=? -U=? -G= -L=? -M=? -C=? -O=FILE --stat=? --shortstat --numstat --name-only "
+    "--name-status --cached --staged --oneline --graph --all --patch --no-patch --raw --summary --word-diff=? "
+    "--color=? --no-color --no-ext-diff --no-textconv --no-renames --find-renames=? --find-copies --follow "
+    "--decorate=? --no-decorate --merges --no-merges --first-parent --reverse --abbrev-commit --no-abbrev-commit "
+    "--date-order --topo-order --branches --tags --remotes --ignore-all-space --ignore-space-change "
+    "--ignore-blank-lines --minimal --patience --histogram --exit-code --quiet --check --full-index --binary "
+    "--unified=? --merge-base --left-right --cherry-pick --show-signature --dirstat --compact-summary --pretty=? "
+    "--abbrev=? --no-prefix --relative=? --submodule=? --ignore-submodules=? --no-walk --max-count= --since= --until= "
+    "--after= --before= --author= --committer= --grep= --format= --date= --diff-filter= --skip= --diff-algorithm="
 )
-_PLAIN = OptionTable(
-    "abcdefhiklmnopqrstuvwxyz0123456789ACDLMSTUVXBEFGPRW",
-    "",
-    _names(
-        "short long branch porcelain show-stash ignored name-only abbrev-ref show-toplevel verify all tags abbrev "
-        "cached deleted others modified stage unmerged error-unmatch exclude-standard full-name git-dir "
-        "is-inside-work-tree "
-        "is-inside-git-dir show-prefix show-cdup count heads refs merged no-merged contains numbered summary email "
-        "untracked-files recurse-submodules absolute-git-dir symbolic-full-name quiet pretty"
-    ),
-    _names("untracked-files porcelain abbrev abbrev-ref exclude format sort ignored count pretty max-count short"),
+_SHOWING = _table(f"{_SHOWING_OPTIONS} -S=")
+_BLAMING = _table(f"{_SHOWING_OPTIONS} -S=FILE --contents=FILE --ignore-revs-file=FILE --ignore-rev=")
+_PLAIN = _table(
+    "-abcdefhiklmnopqrstuvwxyz0123456789ACDLMSTUVXBEFGPRW --short=? --long --branch --porcelain=? --show-stash "
+    "--ignored=? --name-only --abbrev-ref=? --show-toplevel --verify --all --tags --abbrev=? --cached --deleted "
+    "--others --modified --stage --unmerged --error-unmatch --exclude-standard --full-name --git-dir "
+    "--is-inside-work-tree --is-inside-git-dir --show-prefix --show-cdup --count=? --heads --refs --merged "
+    "--no-merged --contains --numbered --summary --email --untracked-files=? --recurse-submodules --absolute-git-dir "
+    "--symbolic-full-name --quiet --pretty=? --exclude= --format= --sort= --max-count="
 )
-_LETTERLESS_GREP = OptionTable(
-    "aiIwvhHnlLcoqrzEGPFpW0123456789",
-    "efABCm",
-    _names(
-        "ignore-case word-regexp invert-match line-number files-with-matches name-only count fixed-strings "
-        "extended-regexp perl-regexp basic-regexp cached untracked no-index show-function and or not all-match quiet "
-        "color"
-    ),
-    _names("context after-context before-context max-depth max-count threads color"),
+_LISTING_FILES = _table(
+    "-cdmoiszkuvft -x,--exclude= -X,--exclude-from=FILE --exclude-per-directory=FILE --cached --deleted --modified "
+    "--others --ignored --stage --unmerged --killed --directory --no-empty-directory --deduplicate --exclude-standard "
+    "--error-unmatch --full-name --recurse-submodules --abbrev=? --debug --eol --sparse --format= --with-tree="
+)
+_GREPPING = _table(
+    "-aiIwvhHnlLcoqrzEGPFpW0123456789 -e= -f=FILE -A= -B= -C= -m= --ignore-case --word-regexp --invert-match "
+    "--line-number --files-with-matches --name-only --count --fixed-strings --extended-regexp --perl-regexp "
+    "--basic-regexp --cached --untracked --no-index --show-function --and --or --not --all-match --quiet --color=? "
+    "--context= --after-context= --before-context= --max-depth= --max-count= --threads="
 )
 
 _READING: dict[str, OptionTable] = {
-    **dict.fromkeys(("diff", "log", "show", "blame", "annotate", "whatchanged", "shortlog", "reflog"), _SHOWING),
+    **dict.fromkeys(("diff", "log", "show", "whatchanged", "shortlog", "reflog"), _SHOWING),
+    **dict.fromkeys(("blame", "annotate"), _BLAMING),
     **dict.fromkeys(
-        (
-            "status",
-            "ls-files",
-            "ls-tree",
-            "rev-parse",
-            "rev-list",
-            "describe",
-            "cat-file",
-            "show-ref",
-            "name-rev",
-            "merge-base",
-            "for-each-ref",
-            "count-objects",
-            "diff-tree",
-            "diff-index",
-            "diff-files",
-            "check-ignore",
-            "var",
-            "version",
-            "cherry",
-            "show-branch",
+        _names(
+            "status ls-tree rev-parse rev-list describe cat-file show-ref name-rev merge-base for-each-ref "
+            "count-objects diff-tree diff-index diff-files check-ignore var version cherry show-branch"
         ),
         _PLAIN,
     ),
-    "grep": _LETTERLESS_GREP,
+    "ls-files": _LISTING_FILES,
+    "grep": _GREPPING,
 }
 # Their first argument, or its absence, makes these only read.
 _LISTING: dict[str, tuple[frozenset[str], OptionTable]] = {
     "stash": (frozenset({"list", "show"}), _SHOWING),
     "worktree": (frozenset({"list"}), _PLAIN),
-    "remote": (frozenset({"show", "get-url"}), OptionTable("v", "", _names("verbose"))),
+    "remote": (frozenset({"show", "get-url"}), _table("-v --verbose")),
     "notes": (frozenset({"list", "show"}), _PLAIN),
     "submodule": (frozenset({"status"}), _PLAIN),
     "bisect": (frozenset({"log"}), _PLAIN),
 }
 _LIST_OPTIONS: dict[str, OptionTable] = {
-    "branch": OptionTable(
-        "arvi",
-        "",
-        _names("all remotes list show-current verbose color no-color ignore-case"),
-        _names("sort format color"),
+    "branch": _table(
+        "-arvi --all --remotes --list --show-current --verbose --color=? --no-color --ignore-case --sort= --format="
     ),
-    "tag": OptionTable("ln", "", _names("list color"), _names("sort format color")),
-    "remote": OptionTable("v", "", _names("verbose")),
+    "tag": _table("-n -l,--list --color=? --sort= --format="),
+    "remote": _table("-v --verbose"),
 }
 _CONFIG_READING = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l"})
 _CONFIG_KEY = re.compile(r"[A-Za-z][\w-]*\.[^-\s]\S*")
@@ -173,6 +151,7 @@ _RUNNING_LETTERS = {
 
 _SHOWING_CONTENTS = frozenset({"diff", "show", "blame", "grep", "cat-file", "annotate", "stash"})
 _PATCH_OPTIONS = ("-p", "-u", "-U", "-c", "-m", "-L", "--patch", "--unified", "--cc", "--binary", "--word-diff")
+_FILE_OPTIONS = ("--file", "--pathspec-from-file", "--reference", "--separate-git-dir")
 _TAKING_VALUE = frozenset({"-m", "-am", "--message", "-F", "--file"})
 
 
@@ -182,8 +161,10 @@ def read_git(arguments: Sequence[Word]) -> GitCommand:
     while rest and (rest[0].text or "")[:1] == "-":
         option = rest.pop(0).text
         if option == "-C" and rest:
-            if folders:
-                raise UnsureError("git with more than one -C")
+            if folders or rest[0].text is None:
+                raise UnsureError(
+                    "git with more than one -C, or a folder that isn't known, whose settings may run programs"
+                )
             folders.append(rest.pop(0))
         elif option not in ("--no-pager", "--no-optional-locks", "--literal-pathspecs"):
             raise UnsureError(f"git's option {option}")
@@ -191,12 +172,14 @@ def read_git(arguments: Sequence[Word]) -> GitCommand:
         raise UnsureError("git without a known command")
     verb, words = rest[0].text, rest[1:]
     if _only_reads(verb, words):
-        folders += [_USER_SETTINGS] if _reads_user_settings(verb, words) else []
-        return GitCommand("reads", tuple(folders), shows_contents=_shows_contents(verb, words))
+        files = split_options(words, _READING[verb]).values_of("FILE") if verb in _READING else []
+        files += [_USER_SETTINGS] if _reads_user_settings(verb, words) else []
+        return GitCommand("reads", tuple(folders), tuple(files), shows_contents=_shows_contents(verb, words))
     if verb not in _WRITING:
         return GitCommand("runs", tuple(folders))
     _check_running_options(verb, words)
-    return GitCommand("writes", tuple(folders), tuple(word.text for word in words if word.text))
+    addresses = tuple(word.text for word in words if word.text)
+    return GitCommand("writes", tuple(folders), tuple(_find_given_files(words)), addresses)
 
 
 def _shows_contents(verb: str, words: Sequence[Word]) -> bool:
@@ -255,6 +238,17 @@ def _has_only(words: Sequence[Word], table: OptionTable) -> bool:
     except UnsureError:
         return False
     return True
+
+
+def _find_given_files(words: Sequence[Word]) -> Iterator[Word]:
+    """The files that options of a writing command name in the same word, as `-F/etc/passwd` does."""
+    for word in words:
+        text = word.text or ""
+        name, _, value = text.partition("=")
+        if value and len(name) > 3 and any(option.startswith(name) for option in _FILE_OPTIONS):
+            yield Word(value, word.start, word.end, value)
+        elif text[:2] in ("-F", "-t") and text[2:]:
+            yield Word(text[2:], word.start, word.end, text[2:])
 
 
 def _check_running_options(verb: str, words: Sequence[Word]) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
+from functools import partial
 
-from ferrule.sandbox.hidden_paths import OTHER_REPOSITORIES, PROTECTED, ProtectedNames
-from ferrule.sandbox.own_files import describe_own_file
 from ferrule.sandbox.shell.command_line.builtins import (
     SETTING_BUILTINS,
     UNREADABLE_BUILTINS,
@@ -17,9 +15,11 @@ from ferrule.sandbox.shell.command_line.builtins import (
     judge_builtin,
 )
 from ferrule.sandbox.shell.command_line.command_line import CommandLine, Part
+from ferrule.sandbox.shell.command_line.effects import EffectFinder
 from ferrule.sandbox.shell.command_line.find import Execution, finds_only_files, split_executions
 from ferrule.sandbox.shell.command_line.folders import Folders
-from ferrule.sandbox.shell.command_line.links import LinkSearch
+from ferrule.sandbox.shell.command_line.links import LinkSearch, are_plain_names
+from ferrule.sandbox.shell.command_line.listings import read_listing
 from ferrule.sandbox.shell.command_line.loops import expand_variables, find_loop_values
 from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.outcome import Outcome
@@ -39,25 +39,32 @@ from ferrule.sandbox.shell.command_line.syntax import (
 )
 from ferrule.sandbox.shell.command_line.unwrapping import Program, unwrap
 from ferrule.sandbox.shell.command_line.wrappers import STDIN_PROGRAMS, runs_its_input
+from ferrule.sandbox.visible_paths import is_within
 from ferrule.tools.intent import Effect
 
 __all__ = ["parse_command_line"]
 
 MAX_PARTS = 2000
 _MAX_TEXTS = 8
-_HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/zero"})
 _HARMLESS_INPUTS = frozenset({"/dev/null", "/dev/stdin"})  # /dev/zero has no end, and `sort` would keep all of it
 _ALIKE_EXPANDED_TWICE = re.compile(r"[\w./+,:=@%-]+")
-_PROTECTED_NAMES = ProtectedNames.of((*PROTECTED, *OTHER_REPOSITORIES))
 
 
-def parse_command_line(text: str, folder: str) -> CommandLine:
+def parse_command_line(text: str, folder: str, *, looks: bool = True) -> CommandLine:
     """Tell what a command line, run by `sh` in `folder`, would do.
 
-    `folder` is the absolute real path of the workspace, where the command starts. Never raises for what is in `text`:
-    what can't be judged is the result's `problem`.
+    `folder` is the absolute real path of the workspace, where the command starts. Without `looks`, nothing of what is
+    in it counts: links, the settings of repositories, and names. Never raises for what is in `text`: what can't be
+    judged is the result's `problem`.
     """
-    judge = _Judge(text, folder)
+    judge = _Judge(text, folder, LinkSearch(folder) if looks else None)
+    line = _judge_line(judge, text, folder)
+    if judge.assumes_names and not all(_keeps_names(part, folder) for part in line.parts):
+        line = _judge_line(_Judge(text, folder, judge.search, lists_names=False), text, folder)
+    return line
+
+
+def _judge_line(judge: _Judge, text: str, folder: str) -> CommandLine:
     try:
         judge.judge_text(text)
     except UnreadableError as error:
@@ -69,15 +76,29 @@ def parse_command_line(text: str, folder: str) -> CommandLine:
     return CommandLine(text, parts, tuple(effects) or (Effect("read", folder),))
 
 
+def _keeps_names(part: Part, folder: str) -> bool:
+    """Whether a part makes no file of a name that a shell would take for more than a name."""
+    return all(effect.kind == "read" for effect in part.effects) or (
+        part.kind == "redirection"
+        and all(is_within(each.target, folder) and are_plain_names(each.target[len(folder) :]) for each in part.effects)
+    )
+
+
 class _Judge:
     """Collects the parts of one command line; `folders` are those that it may be in at this point."""
 
-    def __init__(self, text: str, workspace: str) -> None:
+    def __init__(self, text: str, workspace: str, search: LinkSearch | None, lists_names: bool = True) -> None:
         self.parts: list[Part] = []
+        self.search = search
+        self._effects = EffectFinder(workspace, search)
+        self.assumes_names = False
+        """Whether it relies on the names of the files that are there."""
+        self._lists_names = lists_names
+        self._source: Statement | None = None
+        """What the next command reads the output of."""
         self._text = text
         self._workspace = workspace
         self._folders = Folders((workspace,))
-        self._links = LinkSearch(workspace)
         self._loops = 0
         self._variables: dict[str, tuple[Word, ...]] = {}
         self._data = b""
@@ -122,17 +143,23 @@ class _Judge:
         self._folders, self._loops = before, loops
 
     def _judge(self, statement: Statement) -> None:
+        source, self._source = self._source, None
         if isinstance(statement, SimpleCommand):
-            self._judge_simple(statement)
+            self._judge_simple(statement, source=source)
         elif isinstance(statement, PipedCommands):
-            if len(statement.stages) == 1:
-                self._judge(statement.stages[0])
-            else:
-                self._judge_apart(*statement.stages)
+            self._judge_pipeline(statement.stages)
         elif isinstance(statement, AndOr):
             self._judge_list(statement)
         else:
             self._judge_compound(statement)
+
+    def _judge_pipeline(self, stages: SequenceOf[Statement]) -> None:
+        if len(stages) == 1:
+            self._judge(stages[0])
+            return
+        for index, stage in enumerate(stages):
+            self._source = PipedCommands(tuple(stages[:index])) if index else None
+            self._judge_apart(stage)
 
     def _judge_list(self, statement: AndOr) -> None:
         start = self._folders
@@ -169,7 +196,7 @@ class _Judge:
             raise UnreadableError(f"it sets {statement.variable} in a loop")
         is_loop, variables = statement.kind == "loop", self._variables
         if statement.variable:
-            values = find_loop_values(self._data, statement.variable, statement.words)
+            values = find_loop_values(self._data, statement.variable, self._replace_outputs(statement.words))
             self._variables = {**variables, statement.variable: values}
         self._loops += is_loop
         for body in statement.bodies:
@@ -186,15 +213,41 @@ class _Judge:
                 self._substitutions += len(word.substitutions)
                 self._judge_apart(*word.substitutions)
 
-    def _judge_simple(self, command: SimpleCommand, succeeds: bool = False) -> None:
+    def _replace_outputs(self, words: SequenceOf[Word]) -> tuple[Word, ...]:
+        """Put in place of `$(…)` the words for the files that it names, where they can be no others."""
+        found = list[Word]()
+        for word in words:
+            statements = word.substitutions[0].statements if word.is_output else []
+            names = self._list_names(statements[0], False) if len(statements) == 1 else None
+            found += names or (word,)
+        return tuple(found)
+
+    def _list_names(self, source: Statement, ends_with_nul: bool) -> tuple[Word, ...] | None:
+        """The words for the files that `source` names; None if they may be others."""
+        folders = self._folders.paths
+        if self.search is None or not self._lists_names or folders is None or len(folders) != 1:
+            return None
+        listing = read_listing(source)
+        if listing is None or listing.ends_with_nul is not ends_with_nul:
+            return None
+        try:
+            words = listing.make_words(folders[0], self.search)
+        except OSError:
+            return None
+        self.assumes_names = self.assumes_names or (words is not None and not listing.is_certain)
+        return words
+
+    def _judge_simple(self, command: SimpleCommand, succeeds: bool = False, source: Statement | None = None) -> None:
         self._judge_words_inside([each.value for each in command.assignments])
         self._judge_words_inside(command.words)
         self._judge_words_inside([each.target for each in command.redirections if each.target])
         self._judge_redirections(command.redirections)
         is_covered = all(is_harmless_assignment(each.name, each.value) for each in command.assignments)
         if command.words:
-            for words in expand_variables(self._data, command.words, self._variables):
-                self._judge_program(Program(words, is_covered), command.start, command.end, succeeds)
+            list_input = None if source is None else partial(self._list_names, source)
+            for words in expand_variables(self._data, self._replace_outputs(command.words), self._variables):
+                program = Program(words, is_covered, list_input=list_input)
+                self._judge_program(program, command.start, command.end, succeeds)
         elif command.assignments:
             is_local = all(is_harmless_assignment(each.name, each.value, alone=True) for each in command.assignments)
             effects = (
@@ -283,7 +336,9 @@ class _Judge:
                 effects += self._judge_settings(effects, known, covering, words[0].start, end)
         except UnsureError:
             run, write = self._run_uncovered(words[0].start, end, program)
-            effects = run, replace(write, is_recursive=True)  # of a known program: it works on paths that aren't known
+            # Of a known program: it works on paths that aren't known.
+            write = replace(write, is_recursive=True)
+            effects = replace(write, kind="read"), run, write
         if not program.is_covered:
             effects = (*self._run_uncovered(start, end), *effects)
         self._add(start, end, known, effects)
@@ -322,31 +377,13 @@ class _Judge:
         end: int,
     ) -> tuple[Effect, ...]:
         """Make effects of an outcome. Raises `UnsureError` if something is written that isn't known."""
-        effects = list[Effect]()
-        if outcome.runs:
-            if name in STDIN_PROGRAMS and runs_its_input([word.text for word in words[1:]]):
-                covering = ()
-            effects.append(Effect("run", self._show(known, words[0].start, end), covering))
-            if not outcome.writes:
-                effects.append(Effect("write", self._workspace, covering))
-        for word in outcome.reads:
-            is_recursive = outcome.is_recursive or word.has_pattern
-            effects += [Effect("read", target, known, is_recursive=is_recursive) for target in self._locate(word)]
-        if outcome.reads_folder or (outcome.reads and not effects):
-            folders = self._folders.paths or ("/",)
-            effects += [Effect("read", folder, known, is_recursive=outcome.is_recursive) for folder in folders]
-        if outcome.follows:
-            starts = [effect.target for effect in effects if effect.kind == "read"]
-            effects += [Effect("read", target, known, is_recursive=True) for target in self._follow_links(starts)]
-        for word in outcome.writes:
-            written = self._write(word, covering)
-            effects += [replace(one, is_recursive=True) for one in written] if outcome.is_recursive else written
-        for word in outcome.writes_uncovered:
-            effects += self._write(word, ())
-        if outcome.writes_repository:
-            effects.append(Effect("write", f"{self._workspace}/.git", covering, is_protected=True))
-        effects += [Effect("net", host, covering) for host in outcome.hosts]
-        return tuple(effects)
+        if not outcome.runs:
+            return tuple(self._effects.find(outcome, known, covering, self._folders))
+        if name in STDIN_PROGRAMS and runs_its_input([word.text for word in words[1:]]):
+            covering = ()
+        run = Effect("run", self._show(known, words[0].start, end), covering)
+        written = () if outcome.writes else (Effect("write", self._workspace, covering),)
+        return run, *written, *self._effects.find(outcome, known, covering, self._folders)
 
     def _judge_settings(
         self, effects: SequenceOf[Effect], known: tuple[str, ...], covering: tuple[str, ...], start: int, end: int
@@ -366,44 +403,6 @@ class _Judge:
             return run, Effect("write", self._workspace, covering)
         return ()
 
-    def _write(self, word: Word, words: tuple[str, ...]) -> list[Effect]:
-        if word.text in _HARMLESS_TARGETS:
-            return []
-        if word.text is None and not (word.has_tilde and not word.has_pattern and word.prefix):
-            return [Effect("write", "/")]
-        return [Effect("write", target, words, _is_protected(target)) for target in self._locate(word)]
-
-    def _locate(self, word: Word) -> list[str]:
-        """The absolute paths that a word may stand for, or the folder that they are in."""
-        if word.has_tilde and word.prefix and not word.has_pattern:
-            return [word.prefix]
-        if word.is_pipe:
-            return []
-        if word.text is None and not word.has_pattern:
-            return ["/"]
-        path = word.prefix
-        if word.text is None:
-            path = path.rpartition("/")[0] + ("/" if path.startswith("/") else "")
-        if path.startswith("~") and word.has_tilde:
-            return [path or "~"]
-        found = self._folders.locate(path)
-        if word.text is not None:
-            return list(found)
-        if word.pattern is None:
-            return [*found, *self._follow_links(found)]
-        matched = [self._links.match(folder, word.pattern) for folder in self._folders.paths or ("/",)]
-        return [*found, *(path for paths in matched for path in (["/"] if paths is None else paths))]
-
-    def _follow_links(self, folders: Iterable[str]) -> list[str]:
-        """The paths outside that links below these folders lead to."""
-        found = list[str]()
-        for folder in folders:
-            paths = self._links.walk(folder)
-            if paths is None:  # too many files to tell
-                return ["/"]
-            found += paths
-        return found
-
     def _judge_redirections(self, redirections: SequenceOf[Redirection]) -> None:
         for redirection in redirections:
             target, operator = redirection.target, redirection.operator
@@ -420,11 +419,14 @@ class _Judge:
             if operator == "<":
                 if text in _HARMLESS_INPUTS:
                     continue
-                effects = [Effect("read", path, is_recursive=target.has_pattern) for path in self._locate(target)]
+                effects = [
+                    Effect("read", path, is_recursive=target.has_pattern)
+                    for path in self._effects.locate(target, self._folders)
+                ]
             elif operator == "<&":
                 raise UnreadableError("a redirection from a descriptor that isn't known")
             else:
-                effects = self._write(target, ())
+                effects = self._effects.find_writes(target, (), self._folders)
             if effects:
                 self._add(redirection.start, redirection.end, (), tuple(effects), "redirection")
 
@@ -465,10 +467,6 @@ def _find_starts(arguments: SequenceOf[Word]) -> list[Word]:
             break
         found.append(word)
     return found or [Word(".", 0, 0, ".")]
-
-
-def _is_protected(path: str) -> bool:
-    return any(part.casefold() in _PROTECTED_NAMES for part in path.split("/")) or bool(describe_own_file(path))
 
 
 def _map_bytes(text: str) -> list[int]:

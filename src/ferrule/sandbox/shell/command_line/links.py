@@ -1,6 +1,7 @@
 """Finds the links that a pattern matches, or that are below a folder, and that lead out of the workspace.
 
-A link may be changed afterwards; what it then gives access to is up to the sandbox.
+It also tells whether all names below a folder are plain ones. What is there may be changed afterwards; what a link then
+gives access to is up to the sandbox.
 """
 
 # Paths are strings here, as in the rest of the sandbox.
@@ -10,16 +11,30 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from fnmatch import translate
 
 from ferrule.sandbox.visible_paths import is_within_any
 
-__all__ = ["LinkSearch"]
+__all__ = ["LinkSearch", "are_plain_names", "begin_plainly"]
 
-_MAX_ENTRIES = 10_000
+_MAX_ENTRIES = 50_000
 _MAX_FOUND = 16
 _GLOB = re.compile(r"[*?\[\\]")
+
+
+_SPECIAL_NAME = re.compile(r"[\s\x01-\x1f\x7f'\"\\*?\[\ud800-\udfff]|(?:\A|[\0/])-")
+"""What a shell, `xargs` or a program takes for more than a part of a name; names are separated by NUL."""
+_SPECIAL_FIRST = re.compile(r"(?:\A|\0)[-+@]")
+
+
+def are_plain_names(names: str) -> bool:
+    """Whether names or paths, separated by NUL, are taken for nothing but names where they are separated by blanks."""
+    return not _SPECIAL_NAME.search(names)
+
+
+def begin_plainly(names: str) -> bool:
+    """Whether none of these names, separated by NUL, is taken for an option, or for what `+10` and `@file` mean."""
+    return not _SPECIAL_FIRST.search(names)
 
 
 class _TooManyError(Exception):
@@ -35,6 +50,9 @@ class LinkSearch:
         self._found: dict[str, None] = {}
         self._seen: set[str] = set()
         self._roots: tuple[str, ...] = (workspace,)
+        self._walked: dict[str, list[str] | None] = {}
+        self._has_plain_names = True
+        self._with_plain_names: set[str] = set()
 
     def match(self, folder: str, pattern: str) -> list[str] | None:
         """The real paths outside that a pattern in `folder` leads to; None if there are too many files to tell."""
@@ -51,12 +69,23 @@ class LinkSearch:
         root = os.path.realpath(path)
         if root == "/":
             return []
-        self._found, self._seen, self._roots = {}, set(), (self._workspace, root)
-        try:
-            self._walk(root)
-        except _TooManyError:
-            return None
-        return list(self._found)
+        if root not in self._walked:
+            self._found, self._seen, self._roots = {}, set(), (self._workspace, root)
+            self._has_plain_names = True
+            try:
+                self._walk(root)
+            except _TooManyError:
+                self._walked[root] = None
+            else:
+                self._walked[root] = list(self._found)
+                if self._has_plain_names:
+                    self._with_plain_names.add(root)
+        return self._walked[root]
+
+    def has_plain_names(self, path: str) -> bool:
+        """Whether all names below `path` are plain; False if there are too many files to tell."""
+        self.walk(path)
+        return os.path.realpath(path) in self._with_plain_names
 
     def _match(self, folder: str, parts: list[str]) -> None:
         """Collect where the matches in `folder` lead; `parts` are those of the pattern that are left."""
@@ -83,6 +112,8 @@ class LinkSearch:
             return
         self._seen.add(folder)
         for entry in self._list(folder):
+            if self._has_plain_names and not are_plain_names(entry.name):
+                self._has_plain_names = False
             if entry.is_symlink():
                 if self._stays_inside(entry.path, True):
                     self._walk(os.path.realpath(entry.path))
@@ -91,10 +122,13 @@ class LinkSearch:
 
     def _list(self, folder: str) -> list[os.DirEntry[str]]:
         found = list[os.DirEntry[str]]()
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                self._count()
-                found.append(entry)
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    self._count()
+                    found.append(entry)
+        except OSError:
+            self._has_plain_names = False  # what it has isn't known
         return found
 
     def _count(self) -> None:

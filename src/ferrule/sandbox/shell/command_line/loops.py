@@ -13,7 +13,8 @@ __all__ = ["expand_variables", "find_loop_values"]
 
 _MAX_WORDS = 32
 _LITERAL = re.compile(r"[\w./+@:,%=-]+", re.ASCII)
-_CHANGING = re.compile(rb"(?:^|[\s;&|({])(?:\.|source|eval)\s")
+# A dot that an option or the end of a command follows is the folder of a `find`.
+_CHANGING = re.compile(rb"(?:^|[\s;&|({])(?:\.[ \t]+[^-\s|;&)]|(?:source|eval)\s)")
 _USE = re.compile(rb'(")?\$(?:\{(\w+)\}|(\w+))(?(1)")')
 
 
@@ -43,7 +44,7 @@ def expand_variables(
         name = (found[2] or found[3]).decode() if found else ""
         values = variables.get(name, ())
         # Without quotes, the shell splits the names that a pattern matches, and a part of one may lead anywhere.
-        if found and values and (found[1] or all(_is_literal(value) for value in values)):
+        if found and values and (found[1] or all(value.is_single or _is_literal(value) for value in values)):
             places[place], used[name] = name, values
     combinations = 1
     for values in used.values():

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.syntax import Word
 
-__all__ = ["Outcome", "check_awk", "check_date", "check_sed", "check_test", "find_host", "loads_modules"]
+__all__ = [
+    "Outcome",
+    "check_awk",
+    "check_date",
+    "check_sed",
+    "check_test",
+    "find_host",
+    "loads_modules",
+    "shows_environments",
+]
 
 
 @dataclass(slots=True)
@@ -41,6 +50,7 @@ _SUBSTITUTION = (
 _SED_COMMAND = rf"[ \t]*+{_RANGE}(?:[pdqDPgGhHxnN=]|{_SUBSTITUTION})?[ \t]*+"
 _SED_SCRIPT = re.compile(rf"{_SED_COMMAND}(?:[;\n]{_SED_COMMAND})*", re.DOTALL)
 _MAX_SCRIPT = 2000
+_ENVIRONMENT = re.compile("env", re.IGNORECASE)
 _AWK_LIVE = re.compile(r"[|>@]|system|getline|close|fflush|extension|load|ARGV|ARGC|SYMTAB|FUNCTAB")
 _JQ_LOADING = re.compile(r'(?<![.\w$"])(?:import|include)(?!\w|\s*[:,|)\]}=])|modulemeta')
 
@@ -64,6 +74,14 @@ def check_awk(scripts: list[Word], operands: list[Word]) -> None:
 def loads_modules(scripts: list[Word]) -> bool:
     """Whether a jq program may read files that its own text names."""
     return any(script.text is None or _JQ_LOADING.search(script.text) is not None for script in scripts)
+
+
+def shows_environments(formats: list[Word], operands: list[Word]) -> bool:
+    """Whether `ps` shows the environment of processes: by a letter `e` without a dash, or a column of that name."""
+    return any(word.text is None or _ENVIRONMENT.search(word.text) for word in formats) or any(
+        word.text is None or (word.text.isalpha() and "e" in word.text) or _ENVIRONMENT.search(word.text)
+        for word in operands
+    )
 
 
 def check_date(operands: list[Word]) -> None:

@@ -16,6 +16,7 @@ from ferrule.sandbox.shell.command_line.outcome import (
     check_test,
     find_host,
     loads_modules,
+    shows_environments,
 )
 from ferrule.sandbox.shell.command_line.reading_programs import (
     READING_PROGRAMS,
@@ -29,6 +30,9 @@ from ferrule.sandbox.shell.command_line.writing_programs import WRITING_PROGRAMS
 __all__ = ["judge_program", "name_of_program"]
 
 _UNKNOWN = Word(None, 0, 0)
+_ACCOUNTS = (Word("/etc/passwd", 0, 0, "/etc/passwd"), Word("/etc/group", 0, 0, "/etc/group"))
+_SESSIONS = (Word("/run/utmp", 0, 0, "/run/utmp"),)
+_PROCESSES = (Word("/proc", 0, 0, "/proc"),)
 _LEADS_OUT = re.compile(r"^[/~]|(?:^|/)\.\.(?:/|$)")
 
 
@@ -61,41 +65,50 @@ def _judge_git(arguments: Sequence[Word]) -> Outcome:
     outcome.hosts = [host for address in command.addresses if (host := find_host(address))]
     outcome.writes_repository = command.kind == "writes"
     outcome.reads_folder = command.kind == "reads" and not outcome.reads
+    outcome.reads += [_join(command.folders, file) for file in command.files]
     outcome.is_recursive = command.shows_contents
     return outcome
+
+
+def _join(folders: Sequence[Word], file: Word) -> Word:
+    """The path of a file that git was given, which is relative to the folder that it works in."""
+    if not folders or file.prefix[:1] in ("/", "~"):
+        return file
+    if file.text is None:
+        return _UNKNOWN
+    path = f"{folders[0].text}/{file.text}"
+    return Word(path, file.start, file.end, path)
 
 
 def _judge_reading(name: str, program: ReadingProgram, arguments: Sequence[Word]) -> Outcome:
     words = list(arguments)
     if program.check == "test":
         check_test(name, words)
-    if program.check == "test" or name == "echo":
+    if program.table is None:
         reads = [word for word in words if _names_files(word)]
         return Outcome(reads=reads, reads_folder=not reads)
     options = split_options(words, program.table)
     skipped = 0 if options.has(*program.instead) else program.skipped
     scripts, operands = options.operands[:skipped], options.operands[skipped:]
-    is_recursive = program.is_recursive or options.has(*program.recursive_options)
-    outcome = Outcome(writes_uncovered=options.values(*program.outputs), is_recursive=is_recursive)
+    outcome = Outcome(writes_uncovered=options.values_of("OUT"))
+    outcome.is_recursive = program.is_recursive or options.has(*program.recursive_options)
+    outcome.follows = options.has(*program.follows) or (program.check == "diff" and not options.has("--no-dereference"))
     _check(program.check, options, scripts, operands, outcome)
-    if _reads_unknown(program, options, scripts, operands):
-        outcome.reads.append(_UNKNOWN)
-    compares = program.check == "diff" and not options.has("--no-dereference")
-    outcome.follows = compares or _has_option(options, program.follows)
     if not program.paths:
         operands = [word for word in operands if _names_files(word)]
-    outcome.reads += [*operands, *options.values(*program.path_options)]
-    if program.table.any_others:
-        outcome.reads += _find_paths_in_options(words)
+    outcome.reads += operands
     outcome.reads_folder = not outcome.reads and not outcome.writes_uncovered
+    outcome.reads += [*options.values_of("FILE"), *options.values_of("LIST")]
+    if options.has(*program.listing) or options.values_of("LIST"):
+        outcome.reads.append(_UNKNOWN)
     return outcome
 
 
 def _check(check: str, options: Options, scripts: list[Word], operands: list[Word], outcome: Outcome) -> None:
-    """Make the further checks that a program's table asks for. Takes from `operands` those that it writes."""
+    """Make the further checks that a program's table asks for. Takes from `operands` those that are no paths."""
     if check == "sed":
-        check_sed([*scripts, *options.values("-e", "--expression")])
-        if options.has("-i", "--in-place"):
+        check_sed([*scripts, *options.values("-e")])
+        if options.has("-i"):
             outcome.writes_uncovered += operands
             operands.clear()
     elif check == "awk":
@@ -108,40 +121,30 @@ def _check(check: str, options: Options, scripts: list[Word], operands: list[Wor
         raise UnsureError("its second operand is written")
     elif check == "no_operand" and operands:
         raise UnsureError("its operand is set")
+    elif check == "whereis" and not options.has("-B", "-M", "-S"):
+        operands.clear()
+    else:
+        outcome.reads += _find_unnamed(check, options, scripts, operands)
 
 
-def _reads_unknown(program: ReadingProgram, options: Options, scripts: list[Word], operands: list[Word]) -> bool:
-    """Whether a program reads files that aren't among its arguments."""
-    if _has_option(options, program.listing):
-        return True
-    if program.check == "response_file":
-        return any(word.prefix[:1] == "@" for word in operands)
-    return program.check == "jq" and loads_modules(scripts)
+def _find_unnamed(check: str, options: Options, scripts: list[Word], operands: list[Word]) -> Sequence[Word]:
+    """The files that a program reads although no argument names them."""
+    if check == "account" and operands:  # without one it shows the caller's own
+        return _ACCOUNTS
+    if check == "sessions":
+        return _SESSIONS
+    if check == "ps" and shows_environments(options.values("-o", "-O", "--format"), operands):
+        return _PROCESSES
+    if (check == "response_file" and any(word.prefix[:1] == "@" for word in operands)) or (
+        check == "jq" and loads_modules(scripts)
+    ):
+        return (_UNKNOWN,)
+    return ()
 
 
 def _names_files(word: Word) -> bool:
     """Whether a word stands for the names of files, although it is no path for the program."""
     return word.has_pattern or word.pattern is not None
-
-
-def _has_option(options: Options, names: tuple[str, ...]) -> bool:
-    """Whether one of these options is given; a long one may be cut short."""
-    return any(
-        given == name or (given[:2] == "--" and len(given) > 3 and name.startswith(given))
-        for given, _ in options.given
-        for name in names
-    )
-
-
-def _find_paths_in_options(words: Sequence[Word]) -> list[Word]:
-    """The paths that options may have as their values, such as `--file=/etc/passwd` and `-f/etc/passwd`."""
-    found = []
-    for word in words:
-        if word.prefix[:1] != "-" or "/" not in word.prefix:
-            continue
-        value = word.prefix.partition("=")[2] if word.prefix.startswith("--") else word.prefix[2:]
-        found.append(Word(value if word.text is not None else None, word.start, word.end, value))
-    return found
 
 
 def _judge_writing(program: WritingProgram, arguments: Sequence[Word]) -> Outcome:
@@ -151,7 +154,7 @@ def _judge_writing(program: WritingProgram, arguments: Sequence[Word]) -> Outcom
         raise UnsureError("what it writes isn't known before it runs")
     if not paths:
         return Outcome(reads_folder=True)
-    is_recursive = program.is_recursive or options.has("-r", "-R", "-a", "--recursive", "--archive")
+    is_recursive = program.is_recursive or options.has("-r", "-R", "-a")
     read = paths[:-1] if program.copies else []
     written = paths[-1:] if program.copies else paths
     return Outcome(reads=read, writes=written, runs=program.deletes, is_recursive=is_recursive)

@@ -30,8 +30,8 @@ class Word:
     `text` is what the program receives, or None if that is known only when it runs; `prefix` is the known beginning.
     `has_pattern`: it has `*`, `?` or `[`, so it may stand for several names, which all begin with `prefix`. `pattern`
     is the whole pattern where that is known, also of one with `..`, whose names may begin with anything. `is_plain`:
-    nothing in it is quoted or escaped. `is_pipe`: it is the name of a pipe, `<(…)`. `is_single`: it is in quotes,
-    so that it is one word also if it isn't known.
+    nothing in it is quoted or escaped. `is_pipe`: it is the name of a pipe, `<(…)`. `is_output`: it stands for the
+    words in the output of a command, `$(…)` without quotes. `is_single`: it is one word also if it isn't known.
     """
 
     text: str | None
@@ -43,6 +43,7 @@ class Word:
     has_tilde: bool = False
     is_plain: bool = False
     is_pipe: bool = False
+    is_output: bool = False
     is_single: bool = False
     substitutions: tuple[Sequence, ...] = ()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ferrule.sandbox.shell.command_line.builtins import is_harmless_assignment
-from ferrule.sandbox.shell.command_line.options import UnsureError, split_options
+from ferrule.sandbox.shell.command_line.options import Options, UnsureError, split_options
 from ferrule.sandbox.shell.command_line.programs import name_of_program
 from ferrule.sandbox.shell.command_line.syntax import Word
 from ferrule.sandbox.shell.command_line.wrappers import SHELL_OPTIONS, SHELLS, WRAPPERS, XARGS, Wrapper
@@ -15,6 +15,8 @@ from ferrule.sandbox.shell.command_line.wrappers import SHELL_OPTIONS, SHELLS, W
 __all__ = ["Program", "unwrap"]
 
 _MAX_WRAPPERS = 50
+_DELIMITERS = {r"\n": False, "\n": False, r"\0": True}
+"""Values of `xargs -d`, and whether each is NUL."""
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
 
@@ -23,11 +25,13 @@ class Program:
     """A program with its arguments; `is_covered` if a rule for commands may cover it.
 
     With `text` it is a shell that runs this text: in a shell of its own if `words` is empty, else (`eval`) in this one.
+    `list_input` tells the words for the files whose names, ended by NUL or not, are its input; None if it may be other.
     """
 
     words: tuple[Word, ...]
     is_covered: bool = True
     text: str | None = None
+    list_input: Callable[[bool], tuple[Word, ...] | None] | None = None
 
 
 def unwrap(program: Program) -> Program:
@@ -62,16 +66,15 @@ def _unwrap_once(program: Program) -> Program | None:
 
 def _read_wrapper(name: str, wrapper: Wrapper, program: Program) -> Program:
     rest, is_covered = split_options(program.words[1:], wrapper.table).operands, program.is_covered
-    if len(rest) < wrapper.operands or any(word.text is None for word in rest[: wrapper.operands]):
-        raise UnsureError(f"what {name} runs isn't certain")
-    rest = rest[wrapper.operands :]
-    if wrapper.operands and not rest:
-        raise UnsureError(f"{name} without a program")
+    if wrapper.operand:
+        if len(rest) < 2 or not re.fullmatch(wrapper.operand, rest[0].text or ""):
+            raise UnsureError(f"what {name} runs isn't certain")
+        rest.pop(0)
     while name == "env" and rest and (assigned := _ASSIGNMENT.match(rest[0].prefix)):
         value = rest.pop(0)
         text = None if value.text is None else assigned[2]
         is_covered = is_covered and is_harmless_assignment(assigned[1], Word(text, value.start, value.end))
-    return Program(tuple(rest), is_covered)
+    return replace(program, words=tuple(rest), is_covered=is_covered)
 
 
 def _read_eval(program: Program) -> Program:
@@ -121,14 +124,26 @@ def _read_xargs(program: Program) -> Program:
     if None in replaced or len(replaced) > 1:
         raise UnsureError("what xargs runs isn't known before it runs")
     end = program.words[-1].end
+    # Two, since the first may be the value of an option.
+    names = _list_names(program, options) or 2 * (Word(None, end, end),)
     if not replaced:
-        # Two, since the first may be the value of an option.
-        return Program((*words, Word(None, end, end), Word(None, end, end)), program.is_covered)
-    found = tuple(
-        Word(None, word.start, word.end) if word.text is None or replaced[0] in word.text else word  # type: ignore[operator]
-        for word in words
-    )
-    return Program(found, program.is_covered)
+        return Program((*words, *names), program.is_covered)
+    found = list[Word]()
+    for word in words:
+        if word.text is not None and word.text == replaced[0]:
+            found += names
+        else:
+            is_known = word.text is not None and replaced[0] not in word.text  # type: ignore[operator]
+            found.append(word if is_known else Word(None, word.start, word.end))
+    return Program(tuple(found), program.is_covered)
+
+
+def _list_names(program: Program, options: Options) -> tuple[Word, ...] | None:
+    """The words for the names that xargs reads, if it is known which they are."""
+    ends = [_DELIMITERS.get(value.text or "") for value in options.values("-d")] + [True] * options.has("-0")
+    if program.list_input is None or len(ends) > 1 or None in ends:
+        return None
+    return program.list_input(ends == [True])
 
 
 _SPECIAL: dict[str, Callable[[Program], Program | None]] = {

@@ -103,8 +103,8 @@ class WordReader:
     def _read_expansion(self, node: Node, depth: int) -> Word:
         kind, start, end = node.type, node.start_byte, node.end_byte
         if kind in ("command_substitution", "process_substitution"):
-            is_pipe = kind == "process_substitution"
-            return Word(None, start, end, is_pipe=is_pipe, substitutions=(self._read_substitution(node, depth),))
+            is_pipe, found = kind == "process_substitution", (self._read_substitution(node, depth),)
+            return Word(None, start, end, is_pipe=is_pipe, is_output=not is_pipe, substitutions=found)
         pattern = {"simple_expansion": _VARIABLE, "expansion": _EXPANSION, "arithmetic_expansion": _ARITHMETIC}
         if kind not in pattern:
             raise UnreadableError(f"what {self._show(start, end)} means isn't certain")
@@ -161,6 +161,8 @@ def _read_special(text: str, start: int, end: int, is_first: bool) -> Word:
     plain = re.sub(r"\\.", "", text)
     has_tilde = is_first and text[0] == "~"
     is_unknown = ("{" in text and ("," in text or ".." in text)) or re.search(r"[=:]~", plain) is not None
+    if re.search(r"(?:^|[=:])~[A-Za-z_]" if is_first else r"[=:]~[A-Za-z_]", plain):
+        raise UnreadableError("~ before a name is the home folder of another account")
     is_unknown = is_unknown or (has_tilde and re.match(r"~(?:/|$)", text) is None)
     pattern = re.search(r"(?<!\\)(?:\\\\)*([*?\[])", text)
     known = _ESCAPED.sub(r"\1", text)

@@ -5,46 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferrule.sandbox.shell.command_line.options import OptionTable
+from ferrule.sandbox.shell.command_line.options import OptionTable, parse_table
 
 __all__ = ["SHELLS", "SHELL_OPTIONS", "STDIN_PROGRAMS", "WRAPPERS", "XARGS", "Wrapper", "runs_its_input"]
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """The options of a wrapper, and how many operands come before the program that it runs."""
+    """The options of a wrapper, and the form of the operand that comes before the program, if there is one."""
 
     table: OptionTable
-    operands: int = 0
+    operand: str = ""
 
 
-def _wrapper(
-    letters: str = "", with_value: str = "", names: str = "", names_with_value: str = "", operands: int = 0
-) -> Wrapper:
-    named, valued = frozenset(names.split()), frozenset(names_with_value.split())
-    return Wrapper(OptionTable(letters, with_value, named, valued, stops_at_operand=True), operands)
+def _wrapper(options: str, operand: str = "") -> Wrapper:
+    return Wrapper(parse_table(options, stops_at_operand=True), operand)
 
 
 WRAPPERS: dict[str, Wrapper] = {
-    "timeout": _wrapper("v", "ks", "foreground preserve-status verbose", "kill-after signal", operands=1),
-    "nohup": _wrapper(),
-    "nice": _wrapper("0123456789", "n", "", "adjustment"),
-    "stdbuf": _wrapper("", "ioe", "", "input output error"),
-    "setsid": _wrapper("cfw", "", "ctty fork wait"),
-    "time": _wrapper("p"),
-    "ionice": _wrapper("t", "cn", "ignore", "class classdata"),
-    "taskset": _wrapper("ac", "", "all-tasks cpu-list", operands=1),
-    "chrt": _wrapper("abfiorRv", "", "batch fifo idle other rr reset-on-fork verbose all-tasks", operands=1),
-    "env": _wrapper("i", "", "ignore-environment"),
-    "command": _wrapper("p"),
-    "exec": _wrapper(),
+    "timeout": _wrapper(
+        "-vfp -k,--kill-after= -s,--signal= --foreground --preserve-status --verbose", r"[\d.]+[smhd]?"
+    ),
+    "nohup": _wrapper(""),
+    "nice": _wrapper("-0123456789 -n,--adjustment="),
+    "stdbuf": _wrapper("-i,--input= -o,--output= -e,--error="),
+    "setsid": _wrapper("-cfw --ctty --fork --wait"),
+    "time": _wrapper("-p"),
+    "ionice": _wrapper("-t -c,--class= -n,--classdata= --ignore"),
+    "taskset": _wrapper("-ac --all-tasks --cpu-list", r"(?:0x)?[\da-f,:-]+"),
+    "chrt": _wrapper("-abfiorRv --batch --fifo --idle --other --rr --reset-on-fork --verbose --all-tasks", r"\d+"),
+    "env": _wrapper("-i --ignore-environment"),
+    "command": _wrapper("-p"),
+    "exec": _wrapper(""),
 }
 
-XARGS = OptionTable(
-    "0rtx",
-    "nPLdsI",
-    frozenset({"null", "no-run-if-empty", "verbose", "exit"}),
-    frozenset({"max-args", "max-procs", "max-lines", "delimiter", "max-chars"}),
+XARGS = parse_table(
+    "-rtxo -0,--null -d,--delimiter= -I= -n,--max-args= -P,--max-procs= -L= -l=? -s,--max-chars= --max-lines=? "
+    "--no-run-if-empty --verbose --exit --show-limits --open-tty",
     stops_at_operand=True,
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ferrule.sandbox.shell.command_line.options import OptionTable
+from ferrule.sandbox.shell.command_line.options import OptionTable, parse_table
 
 __all__ = ["HARMLESS_VALUES", "HARMLESS_VARIABLES", "WRITING_PROGRAMS", "WritingProgram"]
 
@@ -27,27 +27,28 @@ class WritingProgram:
     is_recursive: bool = False
 
 
-def _table(letters: str, names: str = "", with_value: str = "", names_with_value: str = "") -> OptionTable:
-    return OptionTable(letters, with_value, frozenset(names.split()), frozenset(names_with_value.split()))
-
-
 WRITING_PROGRAMS: dict[str, WritingProgram] = {
-    "mkdir": WritingProgram(_table("pv", "parents verbose", "m", "mode")),
-    "touch": WritingProgram(_table("acm", "no-create", "dt", "date")),
+    "mkdir": WritingProgram(parse_table("-pv --parents --verbose -m,--mode=")),
+    "touch": WritingProgram(parse_table("-acm --no-create -d,--date= -t=")),
     "cp": WritingProgram(
-        _table("arRpfnuvT", "recursive force no-clobber update verbose preserve archive no-target-directory"),
+        parse_table(
+            "-a,--archive -r,-R,--recursive -pfnuvT --force --no-clobber --update --verbose --preserve "
+            "--no-target-directory"
+        ),
         copies=True,
         is_recursive=True,  # the last may be a folder, in which a file is replaced
     ),
-    "mv": WritingProgram(_table("fnuvT", "force no-clobber update verbose no-target-directory"), is_recursive=True),
-    "tee": WritingProgram(_table("aip", "append ignore-interrupts")),
-    "truncate": WritingProgram(_table("co", "no-create io-blocks", "s", "size")),
-    "chmod": WritingProgram(_table("Rcvf", "recursive changes verbose silent quiet"), skipped=1),
-    "rm": WritingProgram(
-        _table("rRfvdiI", "recursive force verbose dir one-file-system preserve-root", "", ""), deletes=True
+    "mv": WritingProgram(
+        parse_table("-fnuvT --force --no-clobber --update --verbose --no-target-directory"), is_recursive=True
     ),
-    "rmdir": WritingProgram(_table("pv", "parents verbose ignore-fail-on-non-empty"), deletes=True),
-    "unlink": WritingProgram(_table(""), deletes=True),
+    "tee": WritingProgram(parse_table("-aip --append --ignore-interrupts")),
+    "truncate": WritingProgram(parse_table("-co -s,--size= --no-create --io-blocks")),
+    "chmod": WritingProgram(parse_table("-R,--recursive -cvf --changes --verbose --silent --quiet"), skipped=1),
+    "rm": WritingProgram(
+        parse_table("-r,-R,--recursive -fvdiI --force --verbose --dir --one-file-system --preserve-root"), deletes=True
+    ),
+    "rmdir": WritingProgram(parse_table("-pv --parents --verbose --ignore-fail-on-non-empty"), deletes=True),
+    "unlink": WritingProgram(parse_table(""), deletes=True),
 }
 
 HARMLESS_VARIABLES = frozenset(
