@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from ferrule import Conversation, Run, ToolCall, Toolset, model, tool
+from ferrule.agent.hooks import Hooks, RunState
+from ferrule.agent.pipeline import Pipeline
 from ferrule.errors import ModelError, OutputInvalid, ToolRequired
 from ferrule.events import Event, TextDelta
 from ferrule.execution import ApprovalRequest, Decision, Policy
@@ -77,6 +79,77 @@ async def test_an_error_of_a_watcher_is_a_note_on_the_error_that_ended_the_run()
     with pytest.raises(ModelError) as raised:
         await model(ScriptedModel()).chat("?").watch(watch).run()
     assert raised.value.__notes__ == ["A callback of watch raised ValueError: the disk is full"]
+
+
+async def test_an_error_of_a_watcher_has_the_run_and_the_others_are_called() -> None:
+    seen: list[str] = []
+
+    def fail(run: Run[Any]) -> None:
+        seen.append(run.text)
+        raise ValueError(f"the disk is full ({len(seen)})")
+
+    def make() -> Pipeline[Any]:
+        return (
+            model(ScriptedModel("Done.")).chat("?").watch(fail).watch(fail).watch(lambda run: seen.append(run.stopped))
+        )
+
+    with pytest.raises(ValueError, match=r"the disk is full \(1\)") as raised:
+        await make().run()
+    run = raised.value.run  # type: ignore[attr-defined]
+    assert (run.stopped, run.error, run.text) == ("done", None, "Done.")
+    assert raised.value.__notes__ == ["A callback of watch raised ValueError: the disk is full (2)"]
+    assert seen == ["Done.", "Done.", "done"]
+    async with make().stream() as streamed:
+        with pytest.raises(ValueError, match="the disk is full"):
+            _ = [event async for event in streamed]
+    (kept,) = await make().run_many(1, errors="keep")
+    assert (kept.stopped, kept.text) == ("done", "Done.")
+    assert isinstance(kept.error, ValueError)
+
+
+@tool
+async def wait() -> str:
+    """Wait."""
+    await asyncio.sleep(600)
+    return ""
+
+
+async def test_a_cancelled_run_is_that_of_the_cancellation() -> None:
+    started = asyncio.Event()
+    pipeline = model(ScriptedModel([PAY, ToolCall("b", "wait", "{}")])).chat("Pay.").using(pay, wait)
+    pipeline = pipeline.hook(_Signals(started))
+    task = asyncio.create_task(pipeline.run())
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError) as raised:
+        await task
+    run = raised.value.run  # type: ignore[attr-defined]
+    assert run.stopped == "cancelled"
+    assert not run.conversation.pending
+    with pytest.raises(TimeoutError) as late:
+        await asyncio.wait_for(model(_SlowModel()).chat("?").run(), 0.01)
+    assert late.value.__cause__.run.stopped == "cancelled"  # type: ignore[union-attr]
+
+
+async def test_a_batch_that_ended_early_has_its_runs() -> None:
+    with pytest.raises(ModelError) as failed:
+        await model(ScriptedModel("One.")).run_batch(["1", "2"], concurrency=1)
+    assert [one.text for one in failed.value.runs] == ["One.", ""]  # type: ignore[attr-defined]
+    task = asyncio.create_task(model(_SlowModel()).run_batch(["1", "2"]))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError) as cancelled:
+        await task
+    assert len(cancelled.value.runs) == 2  # type: ignore[attr-defined]
+
+
+class _Signals(Hooks):
+    def __init__(self, started: asyncio.Event) -> None:
+        self._started = started
+
+    async def after_message(self, state: RunState) -> None:
+        self._started.set()
 
 
 class Account(Toolset):

@@ -302,3 +302,38 @@ async def test_where_the_last_turn_takes_most_of_the_context_all_others_are_drop
     run = await model(Counting("context", "I beg", "Now.")).chat(conversation(4)).run()
     assert (run.stopped, run.text) == ("done", "Now.")
     assert [message.text for message in run.conversation.messages] == ["And now?", "Now."]
+
+
+async def test_a_hook_that_sets_a_wrong_type_is_named() -> None:
+    class ShowList(Hooks):
+        async def before_request(self, state: RunState) -> None:
+            state.request.conversation = [user("Hi")]  # type: ignore[assignment]
+
+    class SetDict(Hooks):
+        async def before_request(self, state: RunState) -> None:
+            state.request.settings = {"temperature": 1}  # type: ignore[assignment]
+
+    class RecordList(Hooks):
+        async def after_message(self, state: RunState) -> None:
+            state.conversation = [user("Hi")]  # type: ignore[assignment]
+
+    for hook, said in (
+        (ShowList, r"ShowList.before_request set state.request.conversation to a list; it must be a Conversation"),
+        (SetDict, r"SetDict.before_request set state.request.settings to a dict; .*change_settings"),
+        (RecordList, "state.conversation must be a Conversation, not list"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            await model(ScriptedModel("Hello.")).chat("Hi").hook(hook).run()
+
+
+def test_a_system_text_that_takes_no_state_is_refused_when_it_is_added() -> None:
+    with pytest.raises(
+        SettingsError, match=r"system\(\) takes functions of a run's state, and .*lambda.* can't be called"
+    ):
+        model(ScriptedModel("Hello.")).system(lambda: "Be brief.")  # type: ignore[arg-type, misc]
+
+
+async def test_a_stream_that_is_left_at_once_is_cancelled() -> None:
+    async with model(ScriptedModel("Hello.")).chat("Hi").stream() as run:
+        pass
+    assert run.stopped == "cancelled"

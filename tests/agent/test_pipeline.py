@@ -214,7 +214,7 @@ def test_names_and_settings_that_can_not_be_are_refused() -> None:
         model(ScriptedModel()).with_(temperature="hot", top_p=3)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match=r"argument 'temperature'; sampling settings are given to with_\(…\)$"):
         model("embedded", temperature=3)
-    with pytest.raises(TypeError, match="max_round"):
+    with pytest.raises(SettingsError, match="max_round"):
         model(ScriptedModel()).using(calculator, max_round=3)  # type: ignore[call-arg]
 
 

@@ -125,6 +125,21 @@ async def test_a_call_that_an_earlier_process_began_is_never_run_twice(tmp_path:
     assert [m.result.status for m in again.conversation.messages if m.role == "tool"] == ["ok", "ok"]
 
 
+async def test_a_begun_call_after_one_that_was_not_begun_is_not_run_again(tmp_path: Path) -> None:
+    RAN.clear()
+    journal = FileJournal(tmp_path / "journal.jsonl")
+    journal.record("started", journal.make_key(), {"call": "c2", "tool": "double", "arguments": {"n": 2}})
+    conversation = model(ScriptedModel()).chat("?").conversation.add(assistant(call(1, 1), call(2, 2), call(3, 3)))
+    asks = Policy((Rule("ask", tool="*"),))
+    pipeline = model(ScriptedModel("So.")).chat(conversation).using(double, journal=journal, policy=asks)
+    paused = await pipeline.using(on_ask="pause").run()
+    assert [call.id for call in paused.conversation.pending] == ["c1", "c2", "c3"]
+    decisions = {one.call.id: one.decide(Decision.allow()) for one in paused.pending}
+    run = await pipeline.run(decisions=decisions)
+    assert [m.result.status for m in run.conversation.messages if m.role == "tool"] == ["ok", "interrupted", "ok"]
+    assert RAN == [1, 3]
+
+
 async def test_a_call_made_again_and_again_is_noticed() -> None:
     scripted = ScriptedModel(*(call(n) for n in range(4)), call(9, 8), "Enough.")
     run = await model(scripted).chat("?").using(double).run()
@@ -149,18 +164,22 @@ async def test_the_mode_is_told_and_what_can_not_be_is_refused() -> None:
     assert (await model(Toolless(text, "8.")).chat("?").using(double).run()).mode == "hermes"
     with pytest.raises(ModelError, match="has no tools of its own"):
         await model(Toolless()).chat("?").using(double, mode="api").run()
-    with pytest.raises(TypeError, match="unexpected keyword argument 'seconds_'"):
-        model("embedded").within(seconds_=3)  # type: ignore[call-arg]
+    with pytest.raises(SettingsError, match="no option 'seconds_'; did you mean seconds"):
+        model("embedded").within(seconds_=3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
         ({"policy": "ask"}, PolicyError, r"policy must be a Policy, not 'ask'; give a profile as Policy\(profile=…\)"),
-        ({"approver": lambda request: True}, SettingsError, r"approver must have the method decide\(\)"),
-        ({"journal": "j.jsonl"}, SettingsError, r"journal must have the method make_key\(\), which 'j.jsonl' doesn't"),
-        ({"blobs": "folder"}, SettingsError, r"blobs must have the method put\(\)"),
-        ({"workspace": "/tmp"}, SettingsError, r"workspace must be a pathlib\.Path, not '/tmp'"),
+        ({"approver": "yes"}, SettingsError, r"approver must have the method decide\(\)"),
+        (
+            {"journal": "j.jsonl"},
+            SettingsError,
+            r"journal must be a Journal, such as FileJournal\(path\), not 'j.jsonl'",
+        ),
+        ({"blobs": "folder"}, SettingsError, r"blobs must be a BlobStore, such as BlobStore\(folder\), not 'folder'"),
+        ({"workspace": 3}, SettingsError, "workspace must be the path of a folder, not 3"),
         ({"on_ask": "paus"}, SettingsError, "on_ask must be 'deny' or 'pause', not 'paus'"),
         ({"lazy": "yes"}, SettingsError, "lazy must be True, False or 'auto', not 'yes'"),
         ({"mode": "hermess"}, DialectError, "unknown notation 'hermess'; did you mean hermes"),

@@ -7,11 +7,12 @@ import pickle
 
 import pytest
 
-from ferrule.agent.pipeline import model
+from ferrule.agent.pipeline import Pipeline, model
 from ferrule.agent.run import Run
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, ToolCall, assistant, user
 from ferrule.errors import ConversationError, SettingsError
+from ferrule.events import RunFinished
 from ferrule.models.scripted import ScriptedModel
 from ferrule.tools.decorator import tool
 
@@ -101,6 +102,30 @@ async def test_map_sees_all_runs_once_each_has_come_so_far(concurrency: int | No
     scripted.assert_used_up()
 
 
+async def test_map_sees_a_single_run_too() -> None:
+    seen: list[int] = []
+
+    def more(runs: list[Run]) -> list[Conversation]:
+        seen.append(len(runs))
+        return [runs[0].conversation.add(user("More."))]
+
+    def make() -> Pipeline:
+        return model(ScriptedModel("a", "b", "c")).chat("?").map(more).map(more)
+
+    run = await make().run()
+    async with make().stream() as streamed:
+        events = [event async for event in streamed]
+    synchronous = await asyncio.to_thread(make().run_sync)
+    (many,) = await make().run_many(1)
+    assert [one.text for one in (run, streamed, synchronous, many)] == ["c"] * 4
+    assert isinstance(events[-1], RunFinished)
+    assert seen == [1] * 8
+    with pytest.raises(
+        SettingsError, match=r"of map must return None, or a list with a Conversation or None for each run \(1\)"
+    ):
+        await model(ScriptedModel("a")).chat("?").map(lambda runs: runs[0].conversation).run()
+
+
 async def test_map_waits_for_no_run_that_has_ended() -> None:
     seen: list[int] = []
     script = ScriptedModel(CALL, "a", "b")
@@ -114,7 +139,7 @@ async def test_an_error_of_a_map_callback_reaches_every_run() -> None:
     def wrong(_runs: list[Run]) -> list[Conversation]:
         return []
 
-    with pytest.raises(SettingsError, match="a conversation for each of the 2 runs"):
+    with pytest.raises(SettingsError, match=r"a list with a Conversation or None for each run \(2\)"):
         await model(ScriptedModel("a", "b")).chat("?").map(wrong).run_many(2)
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 from virtual_time import now
 
+from ferrule.models.gateway import NOT_YET
 from ferrule.models.gateway.retries import FailureKind, RequestFailure
 
 
@@ -55,7 +56,7 @@ class Provider:
         self.most_running = max(self.most_running, self.running)
         try:
             for step in script:
-                if isinstance(step, str):
+                if isinstance(step, str) or step is NOT_YET:
                     yield step
                 else:
                     await _do(step)

@@ -26,7 +26,11 @@ Call as <tool_call>{"name": …, "arguments": …}</tool_call>: {{ tools | tojso
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
 _HERMES = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<think>", "</think>", "<tool_response>")
-_CONTROL = {"nanochat": CONTROL_TOKENS, "nanochat-tools": (*CONTROL_TOKENS, TOOLS_START, TOOLS_END)}
+_CONTROL = {
+    "nanochat": CONTROL_TOKENS,
+    "nanochat-tools": (*CONTROL_TOKENS, TOOLS_START, TOOLS_END),
+    "qwen3_vl": (*_HERMES, "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"),
+}
 SHAPE: dict[str, Any] = {
     "model_type": "qwen3",
     "architectures": ["Qwen3ForCausalLM"],

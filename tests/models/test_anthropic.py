@@ -121,7 +121,7 @@ async def test_an_answer_reads_the_same_however_it_is_cut(size: int) -> None:
         ("stop_sequence", "turn"),
         ("max_tokens", "length"),
         ("pause_turn", "length"),
-        ("refusal", "error"),
+        ("refusal", "refusal"),
         ("model_context_window_exceeded", "context"),
         ("something_new", "error"),
     ],
@@ -138,7 +138,7 @@ async def test_a_refusal_says_why(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "ferrule")
     async with claude(Reply(said)) as (made, _):
         run = await model(made).chat("?").run()
-    assert (run.text, run.stopped) == ("I", "error")
+    assert (run.text, run.stopped, run.stop_detail) == ("I", "refusal", "refusal: that is dangerous")
     assert run.losses == (Loss("answer", "Anthropic ended the answer: refusal: that is dangerous"),)
     assert "that is dangerous" in caplog.text
 
@@ -362,20 +362,20 @@ def test_without_a_key_or_the_package_there_is_no_model(monkeypatch: pytest.Monk
 async def test_the_settings_arrive() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}, "required": ["a"]}
     settings = ModelSettings(
-        max_tokens=500, stop=("END",), choice="calculator", parallel_calls=False, output_schema=schema,
+        max_tokens=500, stop=("END",), choice="calculator", parallel_calls=False,
         extra={"metadata": {"user_id": "u"}},
     )  # fmt: skip
     async with claude(*[answer(text("Yes."))] * 3) as (made, serving):
         async for _ in made.stream(QUESTION, [calculator.spec], settings):
             pass
-        await events_of(made, temperature=0.5, top_k=3)
+        await events_of(made, temperature=0.5, top_k=3, output_schema=schema)
         await events_of(made)
     first, second, third = serving.requests
     assert first.body["max_tokens"] == 500
     assert first.body["stop_sequences"] == ["END"]
     assert first.body["metadata"] == {"user_id": "u"}
     assert first.body["tool_choice"] == {"type": "tool", "name": "calculator", "disable_parallel_tool_use": True}
-    assert first.body["output_config"]["format"]["schema"]["additionalProperties"] is False
+    assert second.body["output_config"]["format"]["schema"]["additionalProperties"] is False
     assert (second.body["temperature"], second.body["top_k"]) == (0.5, 3)
     assert second.headers["anthropic-version"] == "2023-06-01"
     assert third.body["max_tokens"] == 32_000

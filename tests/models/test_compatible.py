@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from openai_server import calls, chat, lenient, piece, says, server
 from scripted_http import Reply, Request, json_reply
 
-from ferrule import tool
+from ferrule import Tool, tool
 from ferrule.agent.pipeline import model
 from ferrule.conversation import Conversation, Reasoning, Text, ToolCall, ToolResult, assistant, tool_message, user
 from ferrule.errors import ModelError
@@ -52,16 +53,39 @@ def mistral_judge(request: Request) -> Reply | None:
     return json_reply(422, {"message": {"detail": [{"type": "extra_forbidden", "loc": unknown}]}}) if unknown else None
 
 
-async def request_of(provider: str, conversation: Conversation | None = None, **settings: Any) -> dict[str, Any]:
+async def request_of(
+    provider: str, conversation: Conversation | None = None, offered: Sequence[Any] = (sky, now), **settings: Any
+) -> dict[str, Any]:
     """What a provider is sent."""
     judge = mistral_judge if provider == "mistral" else lenient
     async with server(says("Yes."), judge=judge) as listening:
         chosen = OpenAIChat("m", provider, api_key="k", base_url=f"{listening.url}/v1")
         asked = conversation or Conversation((user("?"),))
-        async for _ in chosen.stream(asked, [sky.spec, now.spec], ModelSettings(**settings)):
+        async for _ in chosen.stream(asked, [one.spec for one in offered], ModelSettings(**settings)):
             pass
         await chosen.aclose()
         return listening.requests[0].body
+
+
+def weigh(grams: float, **labels: str) -> str:
+    """Weigh."""
+    return f"{grams} {labels}"
+
+
+OPEN = {"type": "object", "properties": {"labels": {"type": "object", "additionalProperties": {"type": "string"}}}}
+
+
+async def test_arguments_are_held_to_a_schema_where_the_server_can() -> None:
+    shapeless = Tool.from_schema("label", "Label.", OPEN, weigh).spec
+    for name in CHAT:
+        async with server(says("Yes."), judge=lenient) as listening:
+            chosen = OpenAIChat("m", name, api_key="k", base_url=f"{listening.url}/v1")
+            async for _ in chosen.stream(Conversation((user("?"),)), [sky.spec, shapeless], ModelSettings()):
+                pass
+            await chosen.aclose()
+            offers = [offer["function"] for offer in listening.requests[0].body["tools"]]
+        assert [offer.get("strict") for offer in offers] == [True if name in ("vllm", "sglang") else None, None]
+        assert offers[0]["parameters"] == sky.spec.parameters
 
 
 @pytest.mark.parametrize("name", CHAT)
@@ -91,7 +115,6 @@ async def test_every_setting_that_a_provider_honours_is_sent_and_others_are_refu
         "choice": "required",
         "parallel_calls": False,
         "effort": "low",
-        "output_schema": {"type": "object", "properties": {"x": {"type": "string"}}},
         "extra": {"metadata": {"a": "b"}} if name != "mistral" else {},
     }
     honoured = {key: value for key, value in given.items() if key in OPENAI_PROVIDERS[name].settings}
@@ -142,12 +165,14 @@ async def test_an_answers_schema_is_made_strict_where_that_loses_nothing() -> No
     open_ended = {"type": "object", "additionalProperties": {"type": "string"}}
     point = {"type": "object", "title": "Point", "properties": {"x": {"type": "number", "default": 0}}}
     strict = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}
-    sent = (await request_of("openai", output_schema=point))["response_format"]["json_schema"]
+    sent = (await request_of("openai", offered=(), output_schema=point))["response_format"]["json_schema"]
     assert sent == {"name": "answer", "schema": {**strict, "additionalProperties": False}, "strict": True}
-    sent = (await request_of("openai", output_schema=open_ended))["response_format"]["json_schema"]
+    sent = (await request_of("openai", offered=(), output_schema=open_ended))["response_format"]["json_schema"]
     assert sent == {"name": "answer", "schema": open_ended, "strict": False}
-    sent = (await request_of("vllm", output_schema=point))["response_format"]["json_schema"]
+    sent = (await request_of("vllm", offered=(), output_schema=point))["response_format"]["json_schema"]
     assert sent["schema"] == point
+    with pytest.raises(ModelError, match="deepseek:m doesn't support output_schema"):
+        await request_of("deepseek", output_schema=point)
 
 
 THOUGHTFUL = Conversation(

@@ -13,7 +13,7 @@ from providers import Provider, failure_of, pour, read
 from virtual_time import now, run
 
 from ferrule.errors import ProviderError, StreamBroken
-from ferrule.models.gateway import Gateway, GatewaySettings, Timeouts
+from ferrule.models.gateway import NOT_YET, Gateway, GatewaySettings, Timeouts
 
 
 def make_gateway(**settings) -> Gateway:
@@ -57,6 +57,19 @@ def test_silence_in_the_middle_breaks_the_stream() -> None:
         assert chunks == ["a", "b", "c"]
         assert now() == pytest.approx(59 + 59 + 60)
         assert provider.running == 0
+        assert at_rest(gateway)
+
+    run(check())
+
+
+def test_an_answer_that_has_begun_may_take_as_long_as_it_is_not_silent_and_is_tried_again() -> None:
+    async def check() -> None:
+        gateway = make_gateway()
+        assert await read(gateway, Provider([NOT_YET, 59.0, NOT_YET, 59.0, NOT_YET, 59.0, "a"])) == ["a"]
+        assert now() == pytest.approx(177)
+        silent = Provider([NOT_YET, 61.0, "a"], [NOT_YET, "b"])
+        assert await read(gateway, silent) == ["b"]
+        assert len(silent.began) == 2
         assert at_rest(gateway)
 
     run(check())

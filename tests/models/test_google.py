@@ -97,7 +97,7 @@ async def test_an_answer_reads_the_same_however_it_is_cut(size: int) -> None:
 
 @pytest.mark.parametrize(
     ("reason", "stop"),
-    [("STOP", "turn"), ("MAX_TOKENS", "length"), ("SAFETY", "error"), ("RECITATION", "error"), ("OTHER", "error")],
+    [("STOP", "turn"), ("MAX_TOKENS", "length"), ("SAFETY", "refusal"), ("RECITATION", "refusal"), ("OTHER", "error")],
 )
 async def test_why_it_stopped(reason: str, stop: str) -> None:
     async with gemini(answer(text("So"), stop=reason)) as (made, _):
@@ -249,24 +249,23 @@ async def test_the_settings_arrive() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     settings = ModelSettings(
         temperature=0.5, top_k=3, top_p=0.9, seed=4, max_tokens=500, stop=("END",), choice="calculator",
-        output_schema=schema, extra={"labels": {"a": "b"}},
+        extra={"labels": {"a": "b"}},
     )  # fmt: skip
     async with gemini(*[answer(text("Yes."))] * 3) as (made, serving):
         async for _ in made.stream(QUESTION, [calculator.spec], settings):
             pass
         async for _ in made.stream(QUESTION, [calculator.spec], ModelSettings(choice="required")):
             pass
-        await events_of(made)
+        await events_of(made, output_schema=schema)
     first, second, third = (request.body for request in serving.requests)
     config = first["generationConfig"]
     assert (config["temperature"], config["topK"], config["topP"], config["seed"]) == (0.5, 3, 0.9, 4)
     assert (config["maxOutputTokens"], config["stopSequences"]) == (500, ["END"])
-    assert (config["responseMimeType"], config["responseJsonSchema"]) == ("application/json", schema)
     assert first["labels"] == {"a": "b"}
     calling = {"mode": "ANY", "allowedFunctionNames": ["calculator"]}
     assert first["toolConfig"]["functionCallingConfig"] == calling
     assert second["toolConfig"]["functionCallingConfig"] == {"mode": "ANY"}
-    assert not third.get("generationConfig")
+    assert third["generationConfig"] == {"responseMimeType": "application/json", "responseJsonSchema": schema}
 
 
 @pytest.mark.parametrize(

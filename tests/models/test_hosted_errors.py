@@ -59,6 +59,12 @@ def test_an_option_that_a_model_has_not_is_named_with_those_it_has() -> None:
         ),
         (json_reply(422, {"detail": [{"msg": "extra"}]}), "answered 422: .*extra"),
         (Reply([b""], 404, {"content-type": "application/json"}), "404: Not Found"),
+        (json_reply(401, {"error": "Unauthorized."}), "answered 401: Unauthorized; check "),
+        (
+            # What llama.cpp sends for images without a projector.
+            json_reply(500, {"error": {"code": 500, "message": "image input is not supported - hint: give mmproj"}}),
+            "answered 500: image input is not supported",
+        ),
     ],
 )
 async def test_an_odd_answer_is_told_and_not_tried_again(reply: Reply, words: str) -> None:
@@ -66,6 +72,45 @@ async def test_an_odd_answer_is_told_and_not_tried_again(reply: Reply, words: st
         try_again_at_once(server.url)
         made = OpenAIChat("m", "compatible", base_url=f"{server.url}/v1")
         with pytest.raises(ProviderError, match=words):
+            await events_of(made)
+        await made.aclose()
+
+
+NOT_FOUND = [
+    json_reply(404, {"detail": "Not Found"}),  # vLLM
+    json_reply(404, {"error": {"message": "File Not Found", "type": "not_found_error", "code": 404}}),  # llama.cpp
+    Reply([b"404 page not found"], 404, {"content-type": "text/plain"}),  # Ollama
+    json_reply(200, {"error": "Unexpected endpoint or method. (POST /chat/completions)"}),  # LM Studio
+    Reply([b"<html>"], 200, {"content-type": "text/html"}),
+]
+ADDRESSES = [
+    ("compatible", "", r"base_url should end with /v1: http://[\d.:]+/v1(?= |$)"),
+    ("compatible", "/", r"base_url should end with /v1: http://[\d.:]+/v1(?= |$)"),
+    ("compatible", "/v1/chat/completions", r"base_url should end with /v1: http://[\d.:]+/v1(?= |$)"),
+    ("compatible", "/openai/v2/responses/", r"base_url should end before the path of a request: .*/openai/v2(?= |$)"),
+    ("openai-responses", "/proxy", r"base_url should end with /v1: .*/proxy/v1(?= |$)"),
+    ("anthropic", "/v1", r"base_url should end before the path of a request: http://[\d.:]+(?= |$)"),
+    ("anthropic", "/v1/messages", r"base_url should end before the path of a request: http://[\d.:]+(?= |$)"),
+    ("google", "/v1beta", r"base_url should end before the path of a request: http://[\d.:]+(?= |$)"),
+]
+
+
+@pytest.mark.parametrize(("provider", "path", "words"), ADDRESSES)
+async def test_an_address_with_a_wrong_end_is_answered_with_the_right_one(provider: str, path: str, words: str) -> None:
+    async with ScriptedServer(lenient, *NOT_FOUND) as server:
+        configure(server.url, GatewaySettings(attempts=1))
+        made = make_hosted_model(provider, "m", api_key="test-key", base_url=server.url + path)
+        for _ in NOT_FOUND:
+            with pytest.raises(ProviderError, match=words):
+                await events_of(made)
+        await made.aclose()
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v1/account/gateway/openai", "/v1beta/openai/"])
+async def test_an_address_that_may_be_right_is_not_doubted_where_a_model_is_missing(path: str) -> None:
+    async with ScriptedServer(lenient, json_reply(404, {"error": {"message": "no model m"}})) as server:
+        made = OpenAIChat("m", "compatible", base_url=server.url + path)
+        with pytest.raises(ProviderError, match=r"answered 404: no model m$"):
             await events_of(made)
         await made.aclose()
 

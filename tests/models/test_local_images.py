@@ -72,7 +72,6 @@ async def test_a_model_whose_image_tokens_are_not_known_is_shown_notes(tmp_path:
 
 
 async def test_an_engine_for_text_alone_refuses_images_by_name(tmp_path: Path) -> None:
-    local = random_model(tmp_path, "hermes", image_tokens=lambda _: ["<think>"])
-    local.dialect = get_dialect("qwen3_vl")
+    local = random_model(tmp_path, "qwen3_vl", image_tokens=lambda _: 1)
     with pytest.raises(EngineError, match="images: this engine runs text models only"):
         await model(local).chat(user(CAT)).run()

@@ -13,10 +13,12 @@ from ferrule.agent.pipeline import model
 from ferrule.agent.run import Run
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, MalformedCall, user
+from ferrule.dialects import get_dialect
 from ferrule.dialects.segments import SampledIds
-from ferrule.errors import DialectError, ModelError
+from ferrule.errors import DialectError, ModelError, TokenizerError
 from ferrule.events import MessageFinished
 from ferrule.models.embedded import load_local_model
+from ferrule.models.local import LocalModel
 from ferrule.models.protocol import ModelSettings
 from ferrule.tokens.render import Trace
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
@@ -140,6 +142,19 @@ def test_tools_that_the_dialect_can_not_write_are_refused_before_generating(tmp_
         async with random_model(tmp_path) as local:
             with pytest.raises(DialectError, match="weather"):
                 await model(local).chat("x").using(weather).run()
+
+    asyncio.run(check())
+
+
+def test_a_tokenizer_without_the_control_tokens_of_the_dialect_is_refused(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with random_model(tmp_path) as local:
+            other = LocalModel(local.engine, local.tokenizer, get_dialect("hermes"))
+            with pytest.raises(TokenizerError, match=r"no control token for '<\|im_end\|>', '<\|im_start\|>'"):
+                await model(other).chat("x").run()
+            for use in (other.count_tokens, other.trace):
+                with pytest.raises(TokenizerError, match="no control token"):
+                    use(Conversation((user("x"),)))
 
     asyncio.run(check())
 

@@ -16,6 +16,8 @@ from ferrule.errors import ModelError, ProviderError
 REFUSALS = [
     (400, "registry.ollama.ai/library/gemma3:4b does not support tools"),
     (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+    (400, 'tool_choice="required" requires --tool-call-parser to be set'),
+    (400, 'tool_choice=function "calculator" requires --tool-call-parser to be set'),
     (500, "tools param requires --jinja flag"),
     (404, "No endpoints found that support tool use. To learn more, visit: https://openrouter.ai/docs"),
     (400, "tool calling is not supported with this model"),
@@ -24,6 +26,11 @@ REFUSALS = [
     (400, "Unsupported parameter: 'tools' is not supported with this model."),
     (400, "deepseek-reasoner does not support Function Calling"),
     (400, "This model doesn't support tool use in streaming mode."),
+    (400, "This model does not currently support tools"),
+    (400, "`tool calling` is not supported with this model"),
+    (400, "`tools` is not supported in this model."),
+    (500, "Unsupported param: tools"),
+    (422, "[{'type': 'extra_forbidden', 'loc': ['body', 'tools'], 'msg': 'Extra inputs are not permitted'}]"),
 ]
 CALL = openai_server.says('<tool_call>{"name": "calculator", "arguments": {"expression": "12 * 34"}}</tool_call>')
 ANSWER = openai_server.says("It is 408.")
@@ -98,3 +105,34 @@ async def test_a_model_that_remembers_refuses_the_api() -> None:
         await pipeline.chat("Hi").run()
         with pytest.raises(ModelError, match="has no tools of its own"):
             await pipeline.using(mode="api").chat("Hi").run()
+
+
+UNREAD = {
+    '<tool_call>{"name": "calculator", "arguments": {"expression": "12 * 34"}}</tool_call>': "hermes",
+    "Sure.\n<tool_call>\n<function=calculator>\n<parameter=expression>\n12 * 34\n</parameter>\n</function>\n"
+    "</tool_call>": "qwen3_coder",
+    '[TOOL_CALLS]calculator[ARGS]{"expression": "12 * 34"}': "mistral",
+    '<tool_call>{"name": "weather", "arguments": {}}</tool_call>': "",
+    "Models write <tool_call> before the name of a tool, such as calculator.": "",
+    '{"name": "calculator", "arguments": {"expression": "12 * 34"}}': "",
+}
+
+
+@pytest.mark.parametrize(("words", "mode"), UNREAD.items())
+async def test_a_call_that_the_server_left_in_the_text_is_reported(words: str, mode: str) -> None:
+    answer = openai_server.says(words)
+    async with openai_server.server(answer, judge=openai_server.lenient) as server, asking(server.url) as pipeline:
+        run = await pipeline.chat("12 * 34?").run()
+    assert (run.text, run.stopped) == (words, "done")
+    expected = (
+        "the server returned the model's call of 'calculator' as text, so it was not run; turn on the server's parser "
+        f'of tool calls, or use mode="{mode}"'
+    )
+    assert [loss.detail for loss in run.losses] == ([expected] if mode else [])
+
+
+async def test_a_call_in_the_text_is_not_reported_where_none_could_be_made() -> None:
+    replies = (openai_server.says(next(iter(UNREAD))),)
+    async with openai_server.server(*replies, judge=openai_server.lenient) as server:
+        run = await model("vllm:m", base_url=f"{server.url}/v1").chat("Write a call.").run()
+    assert not run.losses

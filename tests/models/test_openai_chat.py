@@ -236,7 +236,7 @@ async def test_leaving_a_stream_closes_the_connection() -> None:
 
 @pytest.mark.parametrize(
     ("finish", "stop"),
-    [("stop", "turn"), ("length", "length"), ("content_filter", "error"), ("end_turn", "turn"), (None, "turn")],
+    [("stop", "turn"), ("length", "length"), ("content_filter", "refusal"), ("end_turn", "turn"), (None, "turn")],
 )
 async def test_why_an_answer_ended(finish: str | None, stop: str) -> None:
     async with server(says("It rains.", finish=finish)) as provider:

@@ -134,7 +134,7 @@ async def test_a_prompt_that_is_refused_is_not_tried_again() -> None:
         await run_with(Reply([event(refusal, "response.failed")]))
 
 
-@pytest.mark.parametrize(("reason", "stop"), [("max_output_tokens", "length"), ("content_filter", "error")])
+@pytest.mark.parametrize(("reason", "stop"), [("max_output_tokens", "length"), ("content_filter", "refusal")])
 async def test_why_an_answer_ended(reason: str, stop: str) -> None:
     run, _ = await run_with(responses(message_item("It ra"), end="incomplete", incomplete_details={"reason": reason}))
     assert (run.text, run.stopped) == ("It ra", stop)
@@ -160,12 +160,11 @@ async def test_settings_by_this_apis_names() -> None:
         choice="get_weather",
         parallel_calls=False,
         effort="low",
-        output_schema=schema,
         extra={"metadata": {"a": "b"}},
     )
     assert body["tool_choice"] == {"type": "function", "name": "get_weather"}
     assert (body["max_output_tokens"], body["reasoning"]) == (9, {"effort": "low"})
-    assert body["text"]["format"]["strict"] is True
+    assert (await request_of(output_schema=schema))["text"]["format"]["strict"] is True
     assert body["metadata"] == {"a": "b"}
     for name, value in {"stop": ("x",), "seed": 1, "top_k": 2}.items():
         with pytest.raises(ModelError, match=f"doesn't support {name}"):

@@ -104,6 +104,7 @@ async def test_the_last_fallback_has_the_conversation_shortened() -> None:
         ({"message": "Please reduce the length.", "code": "context_length_exceeded"}, True),
         ({"message": "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"}, True),
         ({"message": "This model's maximum prompt length is 131072 but the request contains 200000 tokens."}, True),
+        ({"message": "litellm.ContextWindowExceededError: litellm.BadRequestError: too long", "code": "400"}, True),
         ({"message": "messages.0: content is missing"}, False),
         ({"message": "Invalid 'messages[0].name': string too long."}, False),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import openai_server
 import pytest
 
 from ferrule.agent.pipeline import model
@@ -121,15 +122,45 @@ def test_what_was_thought_beside_the_text_is_shown_again_beside_it() -> None:
     assert lowered.messages[2].parts == (Reasoning("Where is it?"), Text(CALL))
 
 
-async def test_a_call_that_is_not_in_the_text_is_told_of_and_not_run() -> None:
-    asked = ScriptedModel(assistant("Let me look.", ToolCall("call_1", "weather", '{"city": "Rome"}')))
-    run = await model(TextModeModel(asked, get_notation("hermes"))).chat("?").using(weather).run()
-    assert (run.stopped, run.text) == ("done", "Let me look.")
-    assert [loss.detail for loss in run.losses] == ["weather, called natively and not in the text"]
+@pytest.mark.parametrize(
+    "notation", ["hermes", "native", "fenced_json", "json_in_tag", "anthropic_xml", "pythonic", "react"]
+)
+@pytest.mark.parametrize("before", [(), ("Let me look.",)])
+async def test_a_call_that_the_server_parsed_is_taken(notation: str, before: tuple[str, ...]) -> None:
+    said = get_notation(notation)
+    made = assistant(*before, ToolCall("call_0", "weather", '{"city": "Rome"}'))
+    asked = ScriptedModel(made, made, "So.")
+    run = await model(TextModeModel(asked, said)).chat("?").using(weather).run()
+    run.conversation.check()
+    assert (run.stopped, run.text, run.losses) == ("done", "So.", ())
+    results = [message.result for message in run.conversation.messages if message.role == "tool"]
+    assert [one.text for one in results] == ["21 °C in Rome"] * 2
+    assert len({one.call_id for one in results}) == 2
+    # It is shown again in the notation, as if it had arrived in the text.
+    call = said.call(ToolCall("call_0", "weather", '{"city": "Rome"}'), [weather.spec])
+    assert call in asked.seen[1].messages[-2].text
+    assert asked.seen[1].messages[-2].text.startswith("".join(before))
+
+
+async def test_several_calls_that_the_server_parsed_are_taken() -> None:
+    made = assistant(*(ToolCall(f"call_{n}", "weather", f'{{"city": "{city}"}}') for n, city in enumerate("AB")))
+    run = await model(in_text(made, "So.")).chat("?").using(weather).run()
+    assert [m.result.text for m in run.conversation.messages if m.role == "tool"] == ["21 °C in A", "21 °C in B"]
+    async with model(in_text(made, "So.")).chat("?").using(weather).stream() as watched:
+        events = [event async for event in watched if isinstance(event, CallStarted | CallFinished)]
+    assert [type(event).__name__ for event in events] == ["CallStarted", "CallFinished"] * 2
+
+
+async def test_a_call_that_the_server_parsed_and_cut_off_is_answered() -> None:
+    cut = openai_server.chat(openai_server.piece(0, '{"city": "Ro', "weather", "call_9"), finish="tool_calls")
+    replies = (cut, openai_server.calls(("call_9", "weather", '{"city": "Rome"}')), openai_server.says("So."))
     async with (
-        model(TextModeModel(ScriptedModel(ToolCall("call_1", "weather", "{}")), get_notation("hermes")))
-        .chat("?")
-        .using(weather)
-        .stream() as watched
+        openai_server.server(*replies, judge=openai_server.lenient) as server,
+        model("vllm:m", base_url=f"{server.url}/v1").using(weather, mode="hermes") as pipeline,
     ):
-        assert not [event async for event in watched if isinstance(event, CallStarted | ArgumentsDelta | CallFinished)]
+        run = await pipeline.chat("?").run()
+    run.conversation.check()
+    assert [m.result.status for m in run.conversation.messages if m.role == "tool"] == ["invalid", "ok"]
+    assert (run.text, run.losses) == ("So.", ())
+    assert all("tools" not in request.body for request in server.requests)
+    assert 'weather({"city": "Ro' in server.requests[1].body["messages"][-2]["content"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from ferrule.agent.run import Run
@@ -34,13 +34,13 @@ async def run_together(
     on_end: Callable[[int, Run[Any]], None],
 ) -> list[Run[Any]]:
     """Run each pipeline by `work`, which updates its `Run`; `on_end` gets each that ends. See `Pipeline.run_batch`."""
-    if concurrency is not None and concurrency < 1:
-        raise SettingsError(f"concurrency must be at least 1, not {concurrency}")
+    if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
+        raise SettingsError(f"concurrency must be a whole number of at least 1, not {concurrency!r}")
     if errors not in ("raise", "keep"):
         raise SettingsError(f"errors must be 'raise' or 'keep', not {errors!r}")
     slots = None if concurrency is None else asyncio.Semaphore(concurrency)
-    barrier = RunBarrier(len(pipelines), slots)
-    runs = barrier.runs = [Run(pipeline.conversation) for pipeline in pipelines]
+    runs: list[Run[Any]] = [Run(pipeline.conversation) for pipeline in pipelines]
+    barrier = RunBarrier(runs, slots)
 
     async def run_one(index: int, pipeline: PipelineT, run: Run[Any]) -> None:
         try:
@@ -49,7 +49,7 @@ async def run_together(
         except Exception as error:
             if errors == "raise":
                 raise
-            run.error, run.stopped = error, "error"
+            run.error, run.stopped = error, run.stopped or "error"
         finally:
             await barrier.leave()
         on_end(index, run)
@@ -58,10 +58,22 @@ async def run_together(
         async with asyncio.TaskGroup() as tasks:
             for index, (pipeline, run) in enumerate(zip(pipelines, runs, strict=True)):
                 tasks.create_task(run_one(index, pipeline, run))
+    except asyncio.CancelledError as error:
+        attach(error, runs=runs)
+        raise
     except BaseExceptionGroup as several:
         # The first error itself, no group: the same as when a single pipeline is run.
-        raise several.exceptions[0] from several
+        first = several.exceptions[0]
+        attach(first, runs=runs)
+        raise first from several
     return runs
+
+
+def attach(error: BaseException, **found: Any) -> None:
+    """Set attributes of an exception, `run` or `runs`: what there is of them when it is raised."""
+    for name, value in found.items():
+        with suppress(AttributeError):  # an exception with slots
+            setattr(error, name, value)
 
 
 def ignore_end(_index: int, _run: Run[Any]) -> None:
@@ -90,9 +102,8 @@ def show_progress(total: int) -> Iterator[Callable[[int, Run[Any]], None]]:
 class RunBarrier:
     """Where runs wait for each other. A run that has ended isn't waited for, but is passed to the callback too."""
 
-    def __init__(self, size: int, slots: asyncio.Semaphore | None = None) -> None:
-        self.runs: list[Run[Any]] = []
-        self._size = size
+    def __init__(self, runs: Sequence[Run[Any]], slots: asyncio.Semaphore | None = None) -> None:
+        self._runs = runs
         self._left = 0
         self._waiting: list[asyncio.Future[None]] = []
         self._callback: Callable[[list[Run[Any]]], Any] | None = None
@@ -118,12 +129,12 @@ class RunBarrier:
         await self._call_when_complete()
 
     async def _call_when_complete(self) -> None:
-        if not self._waiting or len(self._waiting) + self._left < self._size or self._callback is None:
+        if not self._waiting or len(self._waiting) + self._left < len(self._runs) or self._callback is None:
             return
         waiting, self._waiting = self._waiting, []
         callback, self._callback = self._callback, None
         try:
-            self._replace_conversations(await call(callback, list(self.runs)), callback)
+            self._replace_conversations(await call(callback, list(self._runs)), callback)
         except BaseException as error:
             for one in waiting:
                 if not one.done():
@@ -138,9 +149,13 @@ class RunBarrier:
     def _replace_conversations(self, found: Any, callback: Callable[..., Any]) -> None:
         if found is None:
             return
-        if not isinstance(found, Sequence) or len(found) != len(self.runs):
-            raise SettingsError(f"a callback of map must return a conversation for each of the {len(self.runs)} runs")
-        for run, one in zip(self.runs, found, strict=True):
+        if not isinstance(found, Sequence) or len(found) != len(self._runs):
+            name = getattr(callback, "__qualname__", repr(callback))
+            raise SettingsError(
+                f"the callback {name} of map must return None, or a list with a Conversation or None for each run "
+                f"({len(self._runs)})"
+            )
+        for run, one in zip(self._runs, found, strict=True):
             replace_conversation(run, one, callback)
 
 

@@ -7,14 +7,17 @@ Without this hook, the oldest turns of a full context are dropped (`standard_hoo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ferrule._util.frame_tags import ANGLE, choose_tag
 from ferrule.agent.hooks import Hooks
+from ferrule.agent.plain_summary import cut_middle, describe_messages, list_refusals, summarize_plainly
 from ferrule.agent.run import Compaction
 from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation, MalformedCall, Message, Text, ToolResult
+from ferrule.conversation import Conversation, Message, Text
 from ferrule.errors import FerruleError, SettingsError
 from ferrule.events import ContextCompacted
 
@@ -31,9 +34,9 @@ DescribeDropped: TypeAlias = Callable[[Sequence[Message]], str]
 
 _CHARACTERS_PER_TOKEN = 4
 _TOKENS_PER_MEDIUM = 1_000
-_SHORT, _LONG, _LONGEST = 300, 2_000, 200_000
-_LONGEST_SUMMARY = 6_000
+_LONGEST = 200_000
 _OPENS, _CLOSES = "[Summary of the earlier conversation, which was left out:\n", "]\n\n"
+_FRAMED = re.compile(r"<(summary(?:-\d+)?)>\n(.*)\n</\1>", re.DOTALL)
 _INSTRUCTIONS = (
     "Summarize the conversation below for the assistant, who goes on with it and won't see it. Keep what the user "
     "asked for, every decision and its reason, what was refused, names, numbers, paths, and what is still to be done. "
@@ -99,22 +102,22 @@ class CompactContext(Hooks):
         cut = _find_cut(conversation, self._keep, most, _TokenCounter(state))
         if cut is None:
             return
-        summary = await self._summarize(state, cut.dropped, cut.earlier_summary)
+        summary = await self._summarize(state, cut)
         state.run.compactions += (Compaction(cut.dropped, summary),)
         state.conversation = cut.join(summary)
         await state.put(ContextCompacted(len(cut.dropped), summary))
 
-    async def _summarize(self, state: RunState, dropped: Sequence[Message], earlier: str) -> str:
-        described = "" if self._describe is None else self._describe(dropped)
-        refused = "\n".join(_describe_refusals(dropped))
+    async def _summarize(self, state: RunState, cut: _Cut) -> str:
+        earlier, dropped = _separate_summaries(cut)
+        described = "" if self._describe is None else self._describe(cut.dropped)
         if self._summarizer != "plain":
             try:
                 written = await self._ask_model(state, dropped, earlier)
             except FerruleError as error:
                 await state.report_losses((Loss("turns", f"no model could summarize the conversation: {error}"),))
             else:
-                return "\n".join(filter(None, (written, refused, described)))
-        return "\n".join(filter(None, (earlier, *_summarize_plainly(dropped), described)))
+                return "\n".join(filter(None, (written, *list_refusals(earlier, dropped, written), described)))
+        return "\n".join(filter(None, (*summarize_plainly(earlier, dropped), described)))
 
     async def _ask_model(self, state: RunState, dropped: Sequence[Message], earlier: str) -> str:
         """Have a model write the summary, under the limits of the run. Raises `FerruleError`."""
@@ -122,7 +125,7 @@ class CompactContext(Hooks):
         from ferrule.agent.sub_agents import run_nested
 
         pipeline = self._summarizer if isinstance(self._summarizer, Pipeline) else Pipeline(state.model)
-        said = _cut("\n".join([earlier, *_describe_messages(dropped, _LONG)]).strip(), _LONGEST)
+        said = cut_middle("\n".join([earlier, *describe_messages(dropped)]).strip(), _LONGEST)
         run = await run_nested(pipeline.chat(_INSTRUCTIONS + said), state, "", "summary", None)
         if run.stopped != "done" or not run.text.strip():
             raise SettingsError(f"{run.model} stopped with {run.stopped!r} and wrote no summary")
@@ -207,14 +210,6 @@ class _Cut:
     dropped: tuple[Message, ...]
     kept: tuple[Message, ...]
 
-    @property
-    def earlier_summary(self) -> str:
-        """The summary that the first kept question begins with; empty if it has none."""
-        first = self.kept[0]
-        if not _has_summary(first) or not isinstance(first.parts[0], Text):
-            return ""
-        return first.parts[0].text.removeprefix(_OPENS).removesuffix(_CLOSES)
-
     def join(self, summary: str = "") -> Conversation:
         """The conversation without what was dropped; the summary stands in the first question, and is recorded there.
 
@@ -225,14 +220,30 @@ class _Cut:
         dropped = sum(one.extra.get("ferrule", {}).get("dropped_messages", 0) for one in (*self.dropped, first))
         record = {**record, "dropped_messages": dropped + len(self.dropped), "summary": True}
         parts = first.parts[1:] if _has_summary(first) else first.parts
-        question = Message(
-            "user", (Text(f"{_OPENS}{summary}{_CLOSES}"), *parts), None, {**first.extra, "ferrule": record}
-        )
+        # It quotes results, in which nothing may look like the user's question after it.
+        tag = choose_tag("summary", summary, ANGLE)
+        text = Text(f"{_OPENS}<{tag}>\n{summary}\n</{tag}>{_CLOSES}")
+        question = Message("user", (text, *parts), None, {**first.extra, "ferrule": record})
         return replace(self.conversation, messages=(*self.head, question, *self.kept[1:]))
 
 
 def _has_summary(message: Message) -> bool:
     return bool(message.extra.get("ferrule", {}).get("summary"))
+
+
+def _separate_summaries(cut: _Cut) -> tuple[str, list[Message]]:
+    """Return the earlier summaries, of messages that are dropped now and of the first that stays, and the messages
+    that are dropped without them."""
+    earlier: list[str] = []
+    dropped: list[Message] = []
+    for message in (*cut.dropped, cut.kept[0]):
+        if _has_summary(message) and isinstance(message.parts[0], Text):
+            text = message.parts[0].text.removeprefix(_OPENS).removesuffix(_CLOSES)
+            framed = _FRAMED.fullmatch(text)
+            earlier.append(text if framed is None else framed[2])
+            message = replace(message, parts=message.parts[1:])  # noqa: PLW2901
+        dropped.append(message)
+    return "\n".join(earlier), dropped[:-1]
 
 
 def _find_cut(conversation: Conversation, keep: int, most: int, counter: _TokenCounter) -> _Cut | None:
@@ -267,50 +278,3 @@ def _cut_before(conversation: Conversation, start: int, at: int) -> _Cut | None:
     dropped = tuple(one for one in before if one.role != "system")
     head = (*messages[:start], *(one for one in before if one.role == "system"))
     return _Cut(conversation, head, dropped, (messages[asked], *messages[max(at, asked + 1) :]))
-
-
-def _summarize_plainly(dropped: Sequence[Message]) -> Iterator[str]:
-    """Yield a line for each message and call. If they are too many, those of user and refusals stay, then the last."""
-    lines = list(_describe_messages(dropped, _SHORT))
-    room = _LONGEST_SUMMARY
-    kept: set[int] = set()
-    by_weight = sorted(range(len(lines)), key=lambda at: (not _is_decision(lines[at]), -at))
-    for at in by_weight:
-        if len(lines[at]) <= room:
-            room -= len(lines[at])
-            kept.add(at)
-    left_out = len(lines) - len(kept)
-    if left_out:
-        yield f"- ({left_out} more)"
-    yield from (line for at, line in enumerate(lines) if at in kept)
-
-
-def _is_decision(line: str) -> bool:
-    return line.startswith(("- user: ", "- refused: "))
-
-
-def _describe_messages(messages: Iterable[Message], longest: int) -> Iterator[str]:
-    messages = tuple(messages)
-    results = {one.result.call_id: one.result for one in messages if one.role == "tool"}
-    for message in messages:
-        if message.role in ("user", "assistant") and message.text.strip():
-            yield f"- {message.role}: {_cut(message.text.strip(), longest)}"
-        for call in message.calls:
-            result = results.get(call.id)
-            given = call.raw if isinstance(call, MalformedCall) else f"{call.name} {call.arguments}"
-            answer = "no result" if result is None else f"{result.status}: {_cut(result.text, longest)}"
-            yield f"- {_name_outcome(result)}: {_cut(given, longest)} → {answer}"
-
-
-def _describe_refusals(messages: Sequence[Message]) -> Iterator[str]:
-    return (line for line in _describe_messages(messages, _LONG) if line.startswith("- refused: "))
-
-
-def _name_outcome(result: ToolResult | None) -> str:
-    return "refused" if result is not None and result.status == "denied" else "called"
-
-
-def _cut(text: str, longest: int) -> str:
-    if len(text) <= longest:
-        return text
-    return f"{text[: longest // 2]} … {text[-longest // 2 :]}"

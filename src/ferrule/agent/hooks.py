@@ -7,16 +7,17 @@ pipeline's options are in `standard_hooks.py`, others are added by `Pipeline.hoo
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from ferrule.conversation import Conversation, MalformedCall, ToolCall, tool_message, user
 from ferrule.errors import SettingsError
 from ferrule.events import NO_USAGE, Event, LossesReported, Usage
 from ferrule.execution import Executor, Policy
 from ferrule.execution.error_results import make_not_run_result
+from ferrule.execution.journal import Journal
 from ferrule.models.prices import find_price
 from ferrule.tools.registry import BoundRegistry, ToolRegistry
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ferrule.capabilities import Loss
     from ferrule.conversation import StopReason
     from ferrule.models.protocol import Model, ModelSettings
+    from ferrule.tokens.truncation import ContextMeter
     from ferrule.tools.decorator import Tool
     from ferrule.toolspec import ToolSpec
 
@@ -41,6 +43,8 @@ class Hooks(Protocol):
 
     comes_first: bool = False
     """Whether it runs before the hooks of the pipeline itself, as one that shortens the conversation should."""
+    only_incomplete: bool = False
+    """Whether `after_message` is called only for messages that the model itself didn't end."""
 
     async def before_request(self, state: RunState) -> None:  # noqa: ARG002
         """The model is about to be asked. Changes to `state.request` apply to this request and aren't recorded."""
@@ -66,6 +70,31 @@ _METHODS = ("before_request", "after_message", "after_results")
 def list_own_methods(kind: type) -> tuple[bool, ...]:
     """Which of the three methods a class of hooks overrides: most override one, and calling the others takes time."""
     return tuple(getattr(kind, name, None) not in (None, getattr(Hooks, name)) for name in _METHODS)
+
+
+@dataclass(frozen=True, slots=True)
+class HookMethods:
+    """The methods of some hooks, in order, without those that would do nothing."""
+
+    before_request: tuple[Callable[[RunState], Awaitable[None]], ...]
+    after_message: tuple[Callable[[RunState], Awaitable[None]], ...]
+    after_results: tuple[Callable[[RunState], Awaitable[None]], ...]
+    after_incomplete: tuple[Callable[[RunState], Awaitable[None]], ...]
+    """The methods `after_message` for a message that the model itself didn't end."""
+
+
+def collect_methods(hooks: Sequence[Hooks]) -> HookMethods:
+    """Collect the methods that hooks override."""
+    owned = [(one, list_own_methods(type(one))) for one in hooks]
+    before, after, after_results = (
+        [(one, getattr(one, name)) for one, own in owned if own[at]] for at, name in enumerate(_METHODS)
+    )
+    return HookMethods(
+        tuple(method for _, method in before),
+        tuple(method for one, method in after if not getattr(one, "only_incomplete", False)),
+        tuple(method for _, method in after_results),
+        tuple(method for _, method in after),
+    )
 
 
 def check_hooks(kind: type) -> None:
@@ -103,15 +132,17 @@ class _HasOptions(Protocol):
     def options(self) -> RunOptions: ...
     @property
     def limits(self) -> RunLimits: ...
+    @property
+    def settings(self) -> ModelSettings: ...
 
 
 class RunState:
     """A run in progress, as its hooks see it. `conversation` is valid after each step, whatever ends the run."""
 
     __slots__ = (
-        "_make_executor", "asks_again", "calls", "depth", "executor", "feed", "handed_over", "limits", "memory",
-        "model", "nested_calls", "nested_rounds", "offered", "open_calls", "options", "parent", "registry", "request",
-        "rounds", "run", "stop_reason",
+        "_journal", "asks_again", "calls", "depth", "executor", "feed", "handed_over", "limits", "memory",
+        "meter", "model", "nested_calls", "nested_rounds", "offered", "open_calls", "options", "parent", "registry",
+        "request", "rounds", "run", "settings", "stop_reason",
     )  # fmt: skip
 
     def __init__(
@@ -119,19 +150,21 @@ class RunState:
         run: Run,
         model: Model,
         registry: BoundRegistry,
-        request: ModelRequest,
-        make_executor: Callable[[BoundRegistry, Policy | None], Executor],
+        offered: Sequence[ToolSpec],
+        journal: Journal | None,
         feed: EventSink | None,
         pipeline: _HasOptions,
         parent: RunState | None = None,
     ) -> None:
         self.run = run
         self.model = model
+        self.meter = cast("ContextMeter", model) if hasattr(model, "count_tokens") else None
+        """The model itself, if it can count the tokens of a conversation."""
         self.registry = registry
         """The tools that can be called."""
-        self.request = request
-        """The next request, or the last one made."""
-        self.offered = request.offered
+        self.request: ModelRequest
+        """The next request, or the last one made; there is one once hooks are called."""
+        self.offered = offered
         """The tools offered unless a hook changes them."""
         self.rounds = 0
         """How often the model was asked."""
@@ -143,9 +176,10 @@ class RunState:
         """Why the last message ended; `turn` and `calls` are those of a whole message."""
         self.asks_again = False
         """Whether the model has something new to answer."""
-        self.executor = make_executor(registry, None)
         self.feed = feed
         self.options = pipeline.options
+        self.settings = pipeline.settings
+        """The model's settings unless a hook changes them for a request."""
         self.limits = pipeline.limits
         self.parent = parent
         """The run whose call this one answers, as a sub-agent; None for a run of its own."""
@@ -157,7 +191,8 @@ class RunState:
         """The finished run of the agent that took over the conversation; its answer becomes this run's."""
         self.memory: dict[object, Any] = {}
         """What hooks keep for this run: an object that is shared by all runs must not keep it in itself."""
-        self._make_executor = make_executor
+        self._journal = journal
+        self.executor = self._make_executor(registry, None)
 
     @property
     def conversation(self) -> Conversation:
@@ -166,7 +201,10 @@ class RunState:
 
     @conversation.setter
     def conversation(self, conversation: Conversation) -> None:
-        self.run.conversation = self.request.conversation = conversation
+        if not isinstance(conversation, Conversation):
+            raise SettingsError(f"state.conversation must be a Conversation, not {type(conversation).__name__}")
+        self.run.conversation = conversation
+        self.request.conversation = conversation
         self.open_calls = conversation.pending
         self.asks_again = bool(conversation.messages) and conversation.messages[-1].role in ("user", "tool")
 
@@ -203,6 +241,21 @@ class RunState:
         self.registry = registry
         self.executor = self._make_executor(registry, self.executor.policy)
 
+    def _make_executor(self, registry: BoundRegistry, policy: Policy | None) -> Executor:
+        options = self.options
+        policy = policy or options.policy
+        if self.parent is not None:  # a hook may replace the policy, but not by one that allows more
+            above = self.parent.policy
+            policy = (policy or Policy(profile="all", trusted=above.trusted)).narrow(above)
+        return Executor(
+            registry,
+            policy=policy,
+            approver=options.approver,
+            journal=self._journal,
+            blobs=options.blobs,
+            on_ask=options.on_ask,
+        )
+
     def change_settings(self, **changes: Any) -> None:
         """Change settings of the model for this request."""
         self.request.settings = self.request.settings.model_copy(update=changes)
@@ -225,16 +278,22 @@ class RunState:
         if self.parent is not None:
             self.parent.count_nested(rounds=rounds, calls=calls, usage=usage)
 
-    def find_reached_limit(self) -> str | None:
-        """Name the limit that is reached, of this run or of one above it; None if the model may be asked."""
+    def check_limits(self) -> None:
+        """Raise `RunStopped` for a limit that is reached, of this run or of one above it.
+
+        Raises `SettingsError` for a limit on a cost that isn't known.
+        """
         limits, run = self.limits, self.run
+        if not self.rounds and (limits.cost is not None or self.parent is not None):
+            self.check_price()
         if limits.rounds is not None and self.rounds + self.nested_rounds >= limits.rounds:
-            return "rounds"
+            raise RunStopped("rounds")
         if limits.tokens is not None and run.usage.prompt_tokens + run.usage.sampled_tokens >= limits.tokens:
-            return "tokens"
+            raise RunStopped("tokens")
         if limits.cost is not None and (run.cost or 0.0) >= limits.cost:
-            return "cost"
-        return None if self.parent is None else self.parent.find_reached_limit()
+            raise RunStopped("cost")
+        if self.parent is not None:
+            self.parent.check_limits()
 
     def check_price(self) -> None:
         """Raise `SettingsError` if the cost is limited, here or above, and the price of the model isn't known."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ferrule.conversation import Text
-from ferrule.errors import ConversationError, ModelError, choose_advice
+from ferrule.conversation import Conversation, Text
+from ferrule.errors import ConversationError, ModelError, SettingsError, choose_advice
 
 if TYPE_CHECKING:
-    from ferrule.conversation import Conversation
+    from ferrule.agent.hooks import ModelRequest, RunState
     from ferrule.models.protocol import Model
 
 
@@ -46,8 +46,20 @@ def check_text_mode(model: Model, mode: str) -> None:
 def check_question(conversation: Conversation) -> None:
     """Raise `ConversationError` if there is nothing to answer."""
     last = conversation.messages[-1] if conversation.messages else None
-    if last is None or last.role == "system":
-        if all(message.role == "system" for message in conversation.messages):
-            raise ConversationError("there is no question to answer; add one with chat(…)")
-    elif last.role == "user" and not last.text.strip() and all(isinstance(part, Text) for part in last.parts):
+    if last is not None and last.role == "user":
+        for part in last.parts:
+            if type(part) is not Text or part.text.strip():
+                return
         raise ConversationError("the question is empty; give chat(…) a text")
+    if all(message.role == "system" for message in conversation.messages):
+        raise ConversationError("there is no question to answer; add one with chat(…)")
+
+
+def make_request_error(hook: Callable[[RunState], Any], request: ModelRequest) -> SettingsError:
+    """Make the error for a hook that gave a request a conversation or settings of another type."""
+    value: Any = request.conversation
+    name, expected = "conversation", "a Conversation"
+    if isinstance(value, Conversation):
+        name, value, expected = "settings", request.settings, "ModelSettings; see state.change_settings(temperature=…)"
+    hook_name = getattr(hook, "__qualname__", repr(hook))
+    return SettingsError(f"{hook_name} set state.request.{name} to a {type(value).__name__}; it must be {expected}")

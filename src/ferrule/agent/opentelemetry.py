@@ -71,7 +71,7 @@ _TOKEN_BUCKETS = (
 own would end too soon for long prompts, or where `docs/observability.md` has the threshold of an alert."""
 _NOT_OFFERED = "(not offered)"
 _PROVIDERS = {"google": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai", "openai-responses": "openai"}
-_REASONS = {"turn": "stop", "calls": "tool_calls", "context": "length"}
+_REASONS = {"turn": "stop", "calls": "tool_calls", "context": "length", "refusal": "content_filter"}
 _REQUEST = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 
 

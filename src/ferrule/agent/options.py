@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
+from ferrule._util.callback_signature import find_callback_problem
 from ferrule.errors import DialectError, PolicyError, SettingsError
 
 if TYPE_CHECKING:
@@ -15,8 +16,60 @@ if TYPE_CHECKING:
     from ferrule.execution import Approver, Journal, Policy
 
 
-_METHODS = {"approver": ("decide",), "journal": ("make_key", "record"), "blobs": ("put", "get")}
+def _has(method: str) -> Callable[[Any], bool]:
+    """A check for an object with this method, or None; a class has the method too, but can't be used."""
+    return lambda given: given is None or (not isinstance(given, type) and callable(getattr(given, method, None)))
+
+
+_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "journal": (_has("make_key"), "a Journal, such as FileJournal(path)"),
+    "blobs": (_has("put"), "a BlobStore, such as BlobStore(folder)"),
+    "workspace": (lambda given: isinstance(given, Path | None), "the path of a folder"),
+    "on_ask": (lambda given: given in ("deny", "pause"), "'deny' or 'pause'"),
+    "lazy": (lambda given: given in (True, False, "auto"), "True, False or 'auto'"),
+    "force": (lambda given: isinstance(given, bool), "True or False (choice= names a tool)"),
+    "choice": (lambda given: isinstance(given, str | None), "'auto', 'required', 'none' or the name of a tool"),
+    "mode": (lambda given: isinstance(given, str), "'auto', 'api' or the name of a notation"),
+}
+"""For each option, whether a value can be used, and what can be."""
 _LIMITS: dict[str, Any] = {"rounds": int, "calls": int, "tokens": int, "cost": (int, float), "seconds": (int, float)}
+
+
+_OTHER_NAMES: dict[str, str] = {
+    **dict.fromkeys(("max_turns", "max_rounds", "max_steps", "max_iterations", "recursion_limit"), "within(rounds=…)"),
+    **dict.fromkeys(("max_calls", "max_tool_calls", "tool_calls_limit"), "within(calls=…)"),
+    **dict.fromkeys(("timeout", "max_time", "max_execution_time"), "within(seconds=…)"),
+    **dict.fromkeys(("max_cost", "budget", "max_budget"), "within(cost=…)"),
+    **dict.fromkeys(("max_output_tokens", "max_completion_tokens", "max_new_tokens"), "with_(max_tokens=…)"),
+    **dict.fromkeys(("tools", "functions"), "using(f, g), with the tools one after the other"),
+    **dict.fromkeys(("output_type", "response_format", "response_model", "result_type"), "parse_as(type)"),
+    **dict.fromkeys(("system_prompt", "instructions", "system"), "system(text)"),
+    "tool_choice": "using(choice=…)",
+    "reasoning_effort": "with_(effort=…)",
+    "stop_sequences": "with_(stop=…)",
+    "callbacks": "hook(…) or watch(…)",
+}
+"""What to write for options of other libraries."""
+
+
+def refuse_options(method: str, given: Iterable[str], known: Iterable[str]) -> NoReturn:
+    """Raise `SettingsError` for the first of the options that a method of a pipeline doesn't have."""
+    from ferrule.tools.registry import find_nearest_names
+
+    name, known = next(iter(given)), list(known)
+    near = find_nearest_names(name, known)
+    places = {
+        one.name: kind for kind, holder in (("within", RunLimits), ("using", RunOptions)) for one in fields(holder)
+    }
+    if name in _OTHER_NAMES:
+        advice = f"write {_OTHER_NAMES[name]}"
+    elif name in places:
+        advice = f"write {places[name]}({name}=…)"
+    elif near:
+        advice = f"did you mean {near[0]}?"
+    else:
+        advice = f"there are: {', '.join(known)}"
+    raise SettingsError(f"{method}() has no option {name!r}; {advice}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +102,16 @@ class RunOptions:
 
             if not isinstance(self.policy, Policy):
                 raise PolicyError(f"policy must be a Policy, not {self.policy!r}; give a profile as Policy(profile=…)")
-        for name, methods in _METHODS.items():
-            given = getattr(self, name)
-            missing = [method for method in methods if not callable(getattr(given, method, None))]
-            if isinstance(given, type):
-                raise SettingsError(f"{name} can't be the class {given.__name__}; give {given.__name__}()")
-            if given is not None and missing:
-                raise SettingsError(f"{name} must have the method {missing[0]}(), which {given!r} doesn't have")
-        if self.workspace is not None and not isinstance(self.workspace, Path):
-            raise SettingsError(f"workspace must be a pathlib.Path, not {self.workspace!r}")
-        if self.on_ask not in ("deny", "pause"):
-            raise SettingsError(f"on_ask must be 'deny' or 'pause', not {self.on_ask!r}")
-        if self.lazy not in (True, False, "auto"):
-            raise SettingsError(f"lazy must be True, False or 'auto', not {self.lazy!r}")
+        if self.approver is not None and (isinstance(self.approver, type) or not hasattr(self.approver, "decide")):
+            from ferrule.execution.approver import make_approver
+
+            object.__setattr__(self, "approver", make_approver(self.approver))
+        workspace: Any = self.workspace
+        if isinstance(workspace, str):
+            object.__setattr__(self, "workspace", Path(workspace))
+        for name, (is_usable, described) in _CHECKS.items():
+            if not is_usable(getattr(self, name)):
+                raise SettingsError(f"{name} must be {described}, not {getattr(self, name)!r}")
         if self.mode not in ("auto", "api"):
             _check_notation(self.mode)
 
@@ -114,15 +164,26 @@ class Map:
 Step: TypeAlias = UseTools | Then | Map
 
 
+def check_callbacks(method: str, callbacks: Sequence[Any], gets: str) -> None:
+    """Raise `SettingsError` for a callback that can't be called with one argument; `gets` says what that is."""
+    for callback in callbacks:
+        problem = find_callback_problem(callback)
+        if problem:
+            raise SettingsError(f"{method}() takes functions of a {gets}, {problem}")
+
+
 def _check_notation(mode: str) -> None:
     """Raise `SettingsError` or `DialectError` if a mode is no notation."""
     from ferrule.dialects.catalogue import get_notation
-    from ferrule.tools.registry import find_nearest_names
 
     try:
         get_notation(mode)
     except DialectError as error:
-        near = find_nearest_names(mode, ("auto", "api"))
+        if "did you mean" in str(error):
+            raise
+        from difflib import get_close_matches
+
+        near = get_close_matches(mode.lower(), ("auto", "api"), n=1)
         if not near:
             raise
         raise SettingsError(f"unknown mode {mode!r}; did you mean {near[0]}?") from error

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ferrule.conversation import Conversation, system
+from ferrule.agent.json_answers import read_answer
 from ferrule.errors import ArgumentProblem, OutputInvalid, SettingsError, ToolDefinitionError
 from ferrule.tools.argument_errors import WHOLE
 from ferrule.tools.pydantic_errors import list_problems
-from ferrule.tools.strict_json import decode_json
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 _WRAPPED = "value"
 _SHOWN = 80
-_FENCE_OPENS = re.compile(r"```(?:json)?[^\S\n]*+\n")
-_FENCE_CLOSES = re.compile(r"\n[^\S\n]*+```")
 
 
 class OutputType:
@@ -84,23 +80,12 @@ class OutputType:
         }
         return {**whole, **definitions}
 
-    def add_instructions(self, conversation: Conversation) -> Conversation:
-        """Add the schema to the system message, for a model that can't be constrained to it."""
-        instructions = f"Your answer must be JSON and nothing else, and fit this schema:\n{json.dumps(self.schema)}"
-        first, *rest = conversation.messages or (system(""),)
-        if first.role != "system":
-            return replace(conversation, messages=(system(instructions), first, *rest))
-        return replace(conversation, messages=(system(f"{first.text}\n\n{instructions}".lstrip()), *rest))
-
     def parse(self, text: str) -> Any:
-        """Parse an answer: JSON by itself, or the only fenced block or object in a text. Raises `OutputInvalid`."""
-        fenced = _find_fenced(text)
+        """Parse an answer: JSON by itself, or the last document in a text. Raises `OutputInvalid`."""
         try:
-            given = decode_json(fenced[0] if len(fenced) == 1 else text.strip())
+            given = read_answer(text, may_be_list=self._is_wrapped)
         except ValueError as error:
-            given = _find_only_object(text)
-            if given is None:
-                raise OutputInvalid(f"The answer must be JSON and nothing else: {error}", text) from error
+            raise OutputInvalid(f"The answer must be JSON and nothing else: {error}", text) from error
         if self._is_wrapped and isinstance(given, Mapping) and set(given) == {_WRAPPED}:
             given = given[_WRAPPED]
         return self._validate(given, text)
@@ -163,6 +148,8 @@ def make_output(kind: Any, retries: int) -> OutputType:
     """Make the output for a type, or for a JSON Schema given as a mapping. Raises `SettingsError`."""
     if isinstance(kind, str):
         raise SettingsError(f"parse_as can't use the text {kind!r}; give the type itself, without quotes")
+    if kind is None or isinstance(kind, int | float | list | tuple | set):
+        raise SettingsError(f"parse_as takes a type, such as list[int] or a pydantic model, not {kind!r}")
     if inspect.isroutine(kind):
         raise SettingsError(f"parse_as can't use the function {kind.__qualname__}; give a type")
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
@@ -180,29 +167,3 @@ def _report_problems(problems: Iterable[ArgumentProblem], text: str, schema: Map
     named = (replace(one, field="answer") if one.field == WHOLE and not is_field else one for one in problems)
     listed = "\n".join(f"- {problem}" for problem in named)
     return OutputInvalid(f"The answer is not what was asked for:\n{listed}", text)
-
-
-def _find_fenced(text: str) -> list[str]:
-    """Find the fenced blocks. A single pattern would search for the closing fence from every possible opening one."""
-    blocks: list[str] = []
-    at = 0
-    while (opened := _FENCE_OPENS.search(text, at)) and (closed := _FENCE_CLOSES.search(text, opened.end())):
-        blocks.append(text[opened.end() : closed.start()])
-        at = closed.end()
-    return blocks
-
-
-def _find_only_object(text: str) -> Mapping[str, Any] | None:
-    """Find the JSON object in prose such as `Sure! {"answer": 3}`; None if there may be anything else that was meant.
-
-    Anything else is another brace, a list around the object, or a fence; an empty object may be a placeholder.
-    """
-    first, last = text.find("{"), text.rfind("}") + 1
-    before, after = text[: max(first, 0)].rstrip(), text[last:].lstrip()
-    if "```" in before + after or before.endswith("[") or after.startswith("]"):
-        return None
-    try:
-        found = decode_json(text[first:last]) if 0 <= first < last else None
-    except ValueError:
-        return None
-    return found if isinstance(found, Mapping) and found else None

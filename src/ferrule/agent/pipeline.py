@@ -8,20 +8,20 @@ What runs it is imported when something is run: a program that only defines tool
 from __future__ import annotations
 
 import inspect
-import pickle
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, TypeAlias, TypeVar, Unpack, overload
 
 from ferrule._util.async_closing import AsyncClosing
-from ferrule.agent.options import USE_TOOLS, Map, RunLimits, RunOptions, Step, Then, UseTools
+from ferrule._util.foreign_names import make_getattr
+from ferrule.agent.options import USE_TOOLS, Map, RunLimits, RunOptions, Step, Then, check_callbacks, refuse_options
 from ferrule.conversation import Conversation, Message, ToolCall, system, user
 from ferrule.errors import ConversationError, SettingsError
-from ferrule.models.naming import get_model
+from ferrule.models.naming import find_model, get_model
 from ferrule.tools.registry import ToolLike, ToolRegistry
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ferrule.agent.run import OutputT, Run, StreamedRun
     from ferrule.blobs import BlobStore
     from ferrule.execution import Approver, Decision, Journal, Policy
+    from ferrule.execution.approver import Decide
     from ferrule.models.protocol import Model, ModelSettings
     from ferrule.tools.decorator import Tool, ToolSettings
 else:
@@ -37,6 +38,7 @@ else:
 
 Parsed = TypeVar("Parsed")
 HooksSource: TypeAlias = "Hooks | Callable[[], Hooks]"
+Asked: TypeAlias = str | Message | Conversation | Mapping[str, Any] | Sequence[Message | Mapping[str, Any]]
 
 _KEEP: Any = ...
 """The default of an option that isn't given: its value is kept."""
@@ -75,9 +77,10 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
     origin: tuple[str, dict[str, Any]] | None = field(default=None, repr=False)
     """The name and options of a model given by name, so that another process can create it; may contain a key."""
 
-    def chat(self, message: str | Message | Conversation) -> Pipeline[OutputT]:
+    def chat(self, message: Asked) -> Pipeline[OutputT]:
         """Add a user message, or continue a whole conversation, also one left by a pause.
 
+        A conversation may be a list of messages, and a message a dict of OpenAI's shape, `{"role": …, "content": …}`.
         The pipeline's own system messages take the place of those of the conversation. Raises `ConversationError` for
         a conversation that doesn't continue the pipeline's other messages, and for a message while calls are open.
         """
@@ -91,6 +94,7 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
         if callable(text):
             from ferrule.agent.standard_hooks import SystemText
 
+            check_callbacks("system", (text,), "run's state")
             return replace(self, hooks=(*self.hooks, SystemText(text)))
         return replace(self, conversation=self.conversation.add(system(text)))
 
@@ -98,20 +102,23 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
         self,
         *tools: ToolLike,
         policy: Policy | None = _KEEP,
-        approver: Approver | None = _KEEP,
+        approver: Approver | Decide | None = _KEEP,
         journal: Journal | None = _KEEP,
         blobs: BlobStore | None = _KEEP,
-        workspace: Path | None = _KEEP,
+        workspace: Path | str | None = _KEEP,
         on_ask: Literal["deny", "pause"] = _KEEP,
         mode: str = _KEEP,
         force: bool = _KEEP,
         choice: str | None = _KEEP,
         lazy: bool | Literal["auto"] = _KEEP,
+        **unknown: Never,
     ) -> Pipeline[OutputT]:
         """Offer tools and answer their calls from this step on. The options are those of `RunOptions`.
 
         Raises `RegistryError` and `ToolDefinitionError` for tools that can't be offered, and what `RunOptions` raises.
         """
+        if unknown:
+            refuse_options("using", unknown, [one.name for one in fields(self.options)])
         options = _replace_given(
             self.options, policy=policy, approver=approver, journal=journal, blobs=blobs, workspace=workspace,
             on_ask=on_ask, mode=mode, force=force, choice=choice, lazy=lazy,
@@ -127,12 +134,13 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
         top_p: float | None = _KEEP,
         seed: int | None = _KEEP,
         max_tokens: int | None = _KEEP,
-        stop: Sequence[str] = _KEEP,
+        stop: str | Sequence[str] = _KEEP,
         choice: str | None = _KEEP,
         parallel_calls: bool | None = _KEEP,
         effort: Literal["none", "minimal", "low", "medium", "high"] | None = _KEEP,
         output_schema: dict[str, Any] | None = _KEEP,
         extra: dict[str, Any] = _KEEP,
+        **unknown: Never,
     ) -> Pipeline[OutputT]:
         """Change settings of the model (see `ModelSettings`). Raises `SettingsError` for an invalid value."""
         from pydantic import ValidationError
@@ -140,10 +148,12 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
         from ferrule._util.invalid_fields import describe_invalid_fields
         from ferrule.models.protocol import ModelSettings
 
+        if unknown:
+            refuse_options("with_", unknown, ModelSettings.model_fields)
         changes = {
             "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "max_tokens": max_tokens,
-            "stop": stop, "choice": choice, "parallel_calls": parallel_calls, "effort": effort,
-            "output_schema": output_schema, "extra": extra,
+            "stop": (stop,) if isinstance(stop, str) else stop, "choice": choice, "parallel_calls": parallel_calls,
+            "effort": effort, "output_schema": output_schema, "extra": extra,
         }  # fmt: skip
         before = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
         given = {name: value for name, value in changes.items() if value is not _KEEP}
@@ -161,24 +171,31 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
         tokens: int | None = _KEEP,
         cost: float | None = _KEEP,
         seconds: float | None = _KEEP,
+        **unknown: Never,
     ) -> Pipeline[OutputT]:
         """Set limits of the run (see `RunLimits`); None removes one. Raises `SettingsError` for one that can't be."""
+        if unknown:
+            refuse_options("within", unknown, [one.name for one in fields(self.limits)])
         limits = _replace_given(self.limits, rounds=rounds, calls=calls, tokens=tokens, cost=cost, seconds=seconds)
         return replace(self, limits=limits)
 
-    def then(self, callback: Callable[[Run[Any]], Any]) -> Pipeline[OutputT]:
-        """Call `callback(run)`, sync or async, when the run reaches this step.
+    def then(self, *callbacks: Callable[[Run[Any]], Any]) -> Pipeline[OutputT]:
+        """Call `callback(run)`, sync or async, when the run reaches this step; several are as many steps.
 
-        A conversation that it returns replaces the run's; if that ends in a question, the model answers it.
+        A conversation that it returns replaces the run's; if that ends in a question, the model answers it. Raises
+        `SettingsError` for what can't be called with a run.
         """
-        return replace(self, steps=(*self.steps, Then(callback)))
+        check_callbacks("then", callbacks, "run")
+        return replace(self, steps=(*self.steps, *map(Then, callbacks)))
 
-    def map(self, callback: Callable[[list[Run[Any]]], Any]) -> Pipeline[OutputT]:
+    def map(self, *callbacks: Callable[[list[Run[Any]]], Any]) -> Pipeline[OutputT]:
         """Call `callback(runs)` when all runs of `run_many` or `run_batch` have reached this step.
 
-        It may return a list with a conversation for each of them, treated as in `then`.
+        With `run` or `stream`, the list has the one run. It may return a list with a conversation, or None, for each of
+        them, treated as in `then`. Raises `SettingsError` for what can't be called with a list.
         """
-        return replace(self, steps=(*self.steps, Map(callback)))
+        check_callbacks("map", callbacks, "list of runs")
+        return replace(self, steps=(*self.steps, *map(Map, callbacks)))
 
     def hook(self, *hooks: HooksSource) -> Pipeline[OutputT]:
         """Add hooks that steer the loop; they run after those of the pipeline itself.
@@ -198,9 +215,14 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
                 )
         return replace(self, hooks=(*self.hooks, *hooks))
 
-    def watch(self, callback: Callable[[Run[Any]], Any]) -> Pipeline[OutputT]:
-        """Call `callback(run)` as soon as a run ends, also by an error, but not if it is cancelled."""
-        return replace(self, watchers=(*self.watchers, callback))
+    def watch(self, *callbacks: Callable[[Run[Any]], Any]) -> Pipeline[OutputT]:
+        """Call `callback(run)` as soon as a run ends, also by an error, but not if it is cancelled.
+
+        What it raises is raised to the caller of the run, after the other callbacks were called; the exception has the
+        run as `run`. Raises `SettingsError` for what can't be called with a run.
+        """
+        check_callbacks("watch", callbacks, "run")
+        return replace(self, watchers=(*self.watchers, *callbacks))
 
     @overload
     def parse_as(self, kind: type[Parsed], retries: int = 2) -> Pipeline[Parsed]: ...
@@ -239,7 +261,7 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
 
         After a pause, `decisions` maps the ids of the waiting calls to decisions, each made by `Pending.decide`.
         Raises `ModelError` if the model fails, `ToolRequired`, `OutputInvalid`, and what a callback raises; the
-        exception has the run, with the conversation so far, as `run`.
+        exception, or the `CancelledError` of a cancellation, has the run, with the conversation so far, as `run`.
         """
         run: Run[OutputT] = await _get_runner().run_pipeline(self, decisions)
         return run
@@ -265,8 +287,8 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
     ) -> list[Run[OutputT]]:
         """Run once for each input, at most `concurrency` at a time; the runs are in the order of the inputs.
 
-        The first error stops them all; with `errors="keep"` it is stored as `Run.error` of its run. `progress` shows a
-        bar on stderr. Raises `TypeError` for a single question.
+        The first error stops them all, and has all runs as `runs`; with `errors="keep"` it is stored as `Run.error` of
+        its run. `progress` shows a bar on stderr. Raises `TypeError` for a single question.
         """
         each = _add_each(self, inputs)
         runs: list[Run[OutputT]] = await _get_runner().run_pipelines(each, concurrency, errors, progress)
@@ -355,23 +377,47 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
 
         return enter_synchronously(self.stream(decisions=decisions))
 
+    if not TYPE_CHECKING:
+        __getattr__ = make_getattr(
+            {
+                **dict.fromkeys(
+                    ("invoke", "run_until_done", "generate", "complete", "predict", "ask", "prompt", "send"),
+                    "chat(…).run_sync(), or await chat(…).run()",
+                ),
+                **dict.fromkeys(("ainvoke", "arun", "run_async", "generate_async"), "await chat(…).run()"),
+                **dict.fromkeys(("astream", "stream_events", "run_stream"), "async with chat(…).stream() as run"),
+                **dict.fromkeys(("batch", "abatch"), "run_batch([…])"),
+                **dict.fromkeys(("bind_tools", "with_tools", "add_tools", "add_tool", "tool", "tools"), "using(f, g)"),
+                **dict.fromkeys(("with_structured_output", "with_output_type", "output_type"), "parse_as(type)"),
+                **dict.fromkeys(("with_config", "bind", "with_settings"), "with_(temperature=…), or within(rounds=…)"),
+            }
+        )
+
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle. Raises `SettingsError`, naming the callback, tool or option that can't be pickled."""
-        _check_picklable(self)
+        from ferrule.agent.pickling import check_picklable, rebuild
+
+        check_picklable(self)
         kept = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("model", "origin")}
-        return _rebuild, (type(self), self.origin, None if self.origin else self.model, kept)
+        return rebuild, (type(self), self.origin, None if self.origin else self.model, kept)
 
     async def aclose(self) -> None:
         """Close the model."""
         await self.model.aclose()
 
 
-def _add_to(conversation: Conversation, message: str | Message | Conversation) -> Conversation:
+def _add_to(conversation: Conversation, message: Asked) -> Conversation:
     """Add a message to a conversation. Raises `TypeError` for what is neither text, message nor conversation."""
+    if isinstance(message, Mapping):
+        (message,) = _read_messages([message])
+    elif isinstance(message, list | tuple):
+        message = Conversation(_read_messages(message), conversation.now)
     if isinstance(message, Conversation):
         return _continue_conversation(conversation, message)
     if not isinstance(message, str | Message):
-        raise TypeError(f"chat() takes a text, a Message or a Conversation, not {type(message).__name__}")
+        held = isinstance(getattr(message, "conversation", None), Conversation)  # a Run, or one loaded from a store
+        advice = "; give its .conversation" if held else ""
+        raise TypeError(f"chat() takes a text, a Message or a Conversation, not {type(message).__name__}{advice}")
     if conversation.pending and (isinstance(message, str) or message.role != "tool"):
         waiting = ", ".join(
             f"{call.id} ({call.name})" if isinstance(call, ToolCall) else call.id for call in conversation.pending
@@ -381,6 +427,17 @@ def _add_to(conversation: Conversation, message: str | Message | Conversation) -
             "the calls that wait for one (Decision.deny for those not to be run)"
         )
     return conversation.add(user(message) if isinstance(message, str) else message)
+
+
+def _read_messages(given: Sequence[Any]) -> tuple[Message, ...]:
+    """Messages, with dicts of OpenAI's shape read. Raises `TypeError` for anything else, and `ConversationError`."""
+    from ferrule.formats.openai_reading import load
+
+    wrong = next((one for one in given if not isinstance(one, Message | Mapping)), None)
+    if wrong is not None:
+        raise TypeError(f"chat() takes a list of Messages or of dicts with role and content, not of {wrong!r}")
+    read = iter(load([one for one in given if isinstance(one, Mapping)]).messages)
+    return tuple([one if isinstance(one, Message) else next(read) for one in given])
 
 
 def _continue_conversation(own: Conversation, given: Conversation) -> Conversation:
@@ -414,55 +471,18 @@ def _replace_given(options: Options, **changes: Any) -> Options:
     return replace(options, **{name: value for name, value in changes.items() if value is not _KEEP})
 
 
-def _check_picklable(pipeline: Pipeline[Any]) -> None:
-    """Raise `SettingsError`, naming the first part that can't be pickled."""
-    for what, part in _list_parts(pipeline):
-        try:
-            pickle.dumps(part)
-        except Exception as error:
-            raise SettingsError(
-                f"the pipeline can't be sent to another process, because of {what}: {error}; define it at the top of a "
-                "module that the other process can import"
-            ) from error
-
-
-def _list_parts(pipeline: Pipeline[Any]) -> Iterator[tuple[str, Any]]:
-    if not pipeline.origin:
-        yield f"the model {pipeline.model.name!r}", pipeline.model
-    else:
-        yield f"the options of the model {pipeline.origin[0]!r}", pipeline.origin[1]
-    for tool in pipeline.registry:
-        yield f"the tool {tool.name!r} ({tool.location})", tool
-    yield "its tools", pipeline.registry
-    callbacks = [step.callback for step in pipeline.steps if not isinstance(step, UseTools)]
-    for callback in (*callbacks, *pipeline.watchers):
-        yield f"the callback {getattr(callback, '__qualname__', callback)!r}", callback
-    for hooks in pipeline.hooks:
-        yield f"the hooks {getattr(hooks, '__qualname__', hooks)!r}", hooks
-    for option in fields(pipeline.options):
-        yield f"{option.name}=", getattr(pipeline.options, option.name)
-    yield "the type that parse_as was given", pipeline.output
-
-
-def _rebuild(kind: type, origin: tuple[str, dict[str, Any]] | None, model: Any, kept: dict[str, Any]) -> Any:
-    """Rebuild an unpickled pipeline; a model that was given by name is created again in this process."""
-    if origin is None:
-        return kind(model, **kept)
-    name, options = origin
-    return kind(get_model(name, **options), origin=origin, **kept)
-
-
-def model(name: str | Model, *, fallback: str | Model | None = None, **options: Any) -> Pipeline[None]:
+def model(
+    name: str | Model, *, fallback: str | Model | Sequence[str | Model] | None = None, **options: Any
+) -> Pipeline[None]:
     """Start a pipeline with a model: a name (`openai:gpt-5`, `embedded`, `local:<folder>`, …) or a `Model` object.
 
-    If it fails, `fallback` is asked. `options` (`api_key`, `base_url`, …) configure a model given by name. Raises
-    `ModelError` for a model that can't be used.
+    If it fails, `fallback` is asked, or each of several in turn. `options` (`api_key`, `base_url`, …) configure a model
+    given by name. Raises `ModelError` for a model that can't be used, and `SettingsError`.
     """
-    if not isinstance(name, str) and (isinstance(name, type) or not hasattr(name, "stream")):
-        raise SettingsError(f"model() takes a name such as 'openai:gpt-5' or a Model object, not {name!r}")
-    first = get_model(name, **options) if isinstance(name, str) else name
-    if fallback is None:
+    first = get_model(name, **options) if isinstance(name, str) else find_model(name, **options)
+    others = () if fallback is None else fallback if isinstance(fallback, list | tuple) else (fallback,)
+    if not others:
         return Pipeline(first, origin=(name, options) if isinstance(name, str) else None)
     from ferrule.models.fallback import FallbackModel
 
-    return Pipeline(FallbackModel(first, get_model(fallback) if isinstance(fallback, str) else fallback))
+    return Pipeline(FallbackModel(first, *[find_model(one) for one in others]))

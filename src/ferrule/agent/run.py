@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from ferrule._util.background import run_synchronously
+from ferrule._util.foreign_names import make_getattr
 from ferrule._util.quick_init import quick_init
 from ferrule._util.terminal_text import escape_line
 from ferrule.capabilities import Capabilities, Loss
@@ -154,7 +155,8 @@ class Run(Generic[OutputT]):
     """Why it stopped: `done`, `paused`, `cancelled`, `error`, or the limit that was reached: `rounds`, `calls`,
     `tokens`, `cost`, `time`, `length` (of one message), `context`; or the reason that a hook gave."""
     stop_detail: str = ""
-    """A sentence of the hook that stopped it, such as a guardrail; empty otherwise."""
+    """A sentence of the hook that stopped it, such as a guardrail, or, if all calls were denied since nobody could be
+    asked, how to allow them; empty otherwise."""
     model: str = ""
     """The name of the model that was asked."""
     mode: str = "api"
@@ -201,9 +203,21 @@ class Run(Generic[OutputT]):
         is_complete = sum(self._requests, NO_USAGE) == own
         return price.compute_cost(*(self._requests if is_complete else (own,))) + nested
 
+    def record_request(
+        self, conversation: Conversation, offered: Sequence[ToolSpec], capabilities: Capabilities
+    ) -> None:
+        """Record what is shown and offered to the model with the next request."""
+        self._request = (conversation, offered, capabilities)
+        if self.offers and self.offers[-1].tools is offered:
+            return
+        tools = tuple(offered)
+        if not self.offers or self.offers[-1].tools != tools:
+            self.offers += (OfferRecord(len(self.conversation.messages), tools),)
+
     def add_usage(self, usage: Usage) -> None:
         """Count the tokens of one more request."""
-        self.usage = self.usage + usage
+        if usage is not NO_USAGE:
+            self.usage = self.usage + usage
         self._requests.append(usage)
 
     @property
@@ -229,7 +243,7 @@ class Run(Generic[OutputT]):
         return self.conversation._repr_markdown_() + (f"\n\n({note.strip('()')})" if note else "")
 
     def _describe_stop(self) -> str:
-        if self.stopped in ("", "done"):
+        if self.stopped in ("", "done") and not self.stop_detail:
             return ""
         return f"({escape_line(': '.join(filter(None, (self.stopped, self.stop_detail))))})"
 
@@ -280,6 +294,17 @@ class Run(Generic[OutputT]):
             if message.role == "assistant":
                 return message.text
         return ""
+
+    if not TYPE_CHECKING:
+        __getattr__ = make_getattr(
+            {
+                **dict.fromkeys(("content", "answer", "response", "output_text", "message", "choices"), "run.text"),
+                **dict.fromkeys(("final_output", "data", "parsed"), "run.output after parse_as(…), or run.text"),
+                **dict.fromkeys(("messages", "all_messages", "history", "steps"), "run.conversation.messages"),
+                **dict.fromkeys(("stop_reason", "finish_reason"), "run.stopped"),
+                "tool_calls": "message.calls, of the messages of run.conversation",
+            }
+        )
 
 
 @dataclass(slots=True)

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from ferrule._util.quick_init import quick_init
-from ferrule.agent.batch import CallTogether, RunBarrier, ignore_end, run_together, show_progress
-from ferrule.agent.hooks import Hooks, ModelRequest, RunState, RunStopped, check_hooks
+from ferrule.agent.batch import CallTogether, RunBarrier, attach, ignore_end, run_together, show_progress
+from ferrule.agent.hooks import Hooks, RunState, RunStopped, check_hooks, collect_methods
 from ferrule.agent.instrumentation import ListenedRun, listener_factories
 from ferrule.agent.loop import AgentLoop
 from ferrule.agent.model_checks import check_text_mode, check_tools
 from ferrule.agent.options import USE_TOOLS, Then, UseTools
 from ferrule.agent.run import EventSink, OutputT, Run, StreamedRun
-from ferrule.agent.standard_hooks import CallOnce, ChooseTool, LimitRun, OfferLazily, ParseOutput, ShortenContext, call
+from ferrule.agent.standard_hooks import (
+    CallOnce,
+    ChooseTool,
+    OfferLazily,
+    ParseOutput,
+    ShortenContext,
+    SystemText,
+    call,
+)
 from ferrule.agent.tool_search import FEW, NAME, LazyTools, is_large
 from ferrule.errors import ModelError, SettingsError, choose_advice
 from ferrule.events import RunFinished
-from ferrule.execution import Decision, Executor, Policy
+from ferrule.execution import Decision
 from ferrule.tools.registry import BoundRegistry
 
 if TYPE_CHECKING:
@@ -30,17 +39,20 @@ if TYPE_CHECKING:
     from ferrule.models.hosted import HostedModel
     from ferrule.models.protocol import Model
 
-_LIMIT_RUN = LimitRun()
-_SHORTEN_CONTEXT = ShortenContext()
+_USUAL_HOOKS: tuple[Hooks, ...] = (ShortenContext(),)
+_METERED_METHODS = collect_methods(_USUAL_HOOKS)
+_USUAL_METHODS = replace(_METERED_METHODS, before_request=())
+"""Where tokens can't be counted, a conversation is shortened only after it turned out to be too long."""
 _ONLY_TOOLS = (USE_TOOLS,)
 _NO_LISTENER: AbstractContextManager[None] = nullcontext()
+_log = logging.getLogger("ferrule.agent")
 _CHOICES = ("auto", "required", "none")
 
 
 async def run_pipeline(pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None) -> Run[OutputT]:
     """See `Pipeline.run`."""
     run: Run[OutputT] = Run(pipeline.conversation)
-    await _run(pipeline, run, RunContext(decisions=decisions))
+    await _run(pipeline, run, _NO_CONTEXT if decisions is None else RunContext(decisions=decisions))
     return run
 
 
@@ -106,13 +118,16 @@ async def _stream(
     pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None
 ) -> AsyncIterator[StreamedRun[OutputT]]:
     run: StreamedRun[OutputT] = StreamedRun(pipeline.conversation)
-    task = asyncio.create_task(run.work(_run(pipeline, run, RunContext(run.feed, decisions))))
+    loop = _run(pipeline, run, RunContext(run.feed, decisions))
+    task = asyncio.create_task(run.work(loop))
     try:
         yield run
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+        loop.close()  # of a task that was cancelled before it began; else it has ended
+        run.stopped = run.stopped or "cancelled"
 
 
 @quick_init
@@ -126,36 +141,57 @@ class RunContext:
     parent: RunState | None = None
 
 
+_NO_CONTEXT = RunContext()
+
+
 async def _run(pipeline: Pipeline[Any], run: Run[Any], context: RunContext) -> None:
     """Run from the first question to the end; `run.stopped` is the reason why it ended, and an error has the run."""
     try:
-        await _run_loop(pipeline, run, context)
-    except asyncio.CancelledError:
+        asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
+        run.model = pipeline.model.name
+        bound = pipeline.registry.bound
+        if bound is not None and not listener_factories:
+            await _converse(pipeline, _make_loop(pipeline, asked, bound, run, context, None), run)
+        else:
+            await _run_opened(pipeline, asked, run, context)
+        if asked is not pipeline.model:
+            run.mode = getattr(asked, "mode", run.mode)
+    except asyncio.CancelledError as error:
         run.stopped = "cancelled"
+        attach(error, run=run)
         raise
     except Exception as error:
         run.stopped, run.error = "error", error
-        with suppress(AttributeError):  # an exception with slots
-            error.run = run  # type: ignore[attr-defined]
-        try:
-            await _call_watchers(pipeline, run)
-        except Exception as other:  # noqa: BLE001 - the first error is raised
-            error.add_note(f"A callback of watch raised {type(other).__name__}: {other}")
+        attach(error, run=run)
+        await _call_watchers(pipeline, run, error)
         raise
-    await _call_watchers(pipeline, run)
+    if pipeline.watchers:
+        await _call_watchers(pipeline, run)
     if context.feed is not None:
         await context.feed.put(RunFinished(run.stopped, run.usage, run.stop_detail))
 
 
-async def _call_watchers(pipeline: Pipeline[Any], run: Run[Any]) -> None:
+async def _call_watchers(pipeline: Pipeline[Any], run: Run[Any], first: Exception | None = None) -> None:
+    """Call all watchers. The first error is raised after the others were called, or a note on the one given."""
+    raised: Exception | None = None
     for watch in pipeline.watchers:
-        await call(watch, run)
+        try:
+            await call(watch, run)
+        except asyncio.CancelledError as error:
+            attach(error, run=run)
+            raise
+        except Exception as error:  # noqa: BLE001 - raised below
+            if first is None:
+                first = raised = error
+            else:
+                first.add_note(f"A callback of watch raised {type(error).__name__}: {error}")
+    if raised is not None:
+        attach(raised, run=run)
+        raise raised
 
 
-async def _run_loop(pipeline: Pipeline[Any], run: Run[Any], context: RunContext) -> None:
-    """Run with the tools opened. What their closing raises is a warning: the run has ended."""
-    asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
-    run.model = pipeline.model.name
+async def _run_opened(pipeline: Pipeline[Any], asked: Model, run: Run[Any], context: RunContext) -> None:
+    """Run with the tools opened, and heard by listeners. What the closing raises is a warning: the run has ended."""
     with ListenedRun(run) if listener_factories else _NO_LISTENER as listener:
         try:
             async with pipeline.registry.open() as registry:
@@ -165,7 +201,6 @@ async def _run_loop(pipeline: Pipeline[Any], run: Run[Any], context: RunContext)
                 raise
             message = f"closing the tools of a run failed: {type(error).__name__}: {error}"
             warnings.warn(message, RuntimeWarning, stacklevel=2)
-    run.mode = getattr(asked, "mode", run.mode)
 
 
 async def _converse(pipeline: Pipeline[Any], loop: AgentLoop, run: Run[Any]) -> None:
@@ -183,6 +218,20 @@ async def _converse(pipeline: Pipeline[Any], loop: AgentLoop, run: Run[Any]) -> 
     except (Exception, asyncio.CancelledError):
         loop.skip_open_calls()
         raise
+    if loop.unasked and len(loop.unasked) == loop.state.calls:
+        _report_unasked(run, loop.unasked, pipeline.options.approver is None)
+
+
+def _report_unasked(run: Run[Any], reasons: Sequence[str], is_logged: bool) -> None:
+    """Say in a run that all of its calls were denied, since nobody could be asked, and what would allow the first.
+
+    It is logged where the program gave no approver: one that denies for want of a person says so itself.
+    """
+    which = "its only call was denied" if len(reasons) == 1 else f"all of its {len(reasons)} calls were denied"
+    detail = f"{which}: {reasons[0]}" if len(reasons) == 1 else f"{which}; the first: {reasons[0]}"
+    run.stop_detail = run.stop_detail or detail
+    if is_logged:
+        _log.warning("a run of %s: %s", run.model, detail)
 
 
 async def run_under(pipeline: Pipeline[Any], run: Run[Any], parent: RunState, feed: EventSink | None) -> None:
@@ -204,31 +253,12 @@ def _make_loop(
     listener: RunListener | None,
 ) -> AgentLoop:
     """Make the loop of a run, with its hooks: those of the pipeline's options first, in the order of its steps."""
-    options, parent = pipeline.options, context.parent
+    options = pipeline.options
     journal = options.journal if listener is None else listener.wrap_journal(options.journal)
-    lazy = _choose_lazy_tools(registry, options.lazy, options.choice, asked.capabilities.tools)
+    lazy = None
+    if options.lazy is True or len(registry.tools) > FEW:
+        lazy = _choose_lazy_tools(registry, options.lazy, options.choice, asked.capabilities.tools)
 
-    def make_executor(tools: BoundRegistry, policy: Policy | None) -> Executor:
-        if parent is not None:  # a hook may replace the policy, but not by one that allows more
-            policy = (policy or options.policy or _inherit(parent.policy)).narrow(parent.policy)
-        return Executor(
-            tools,
-            policy=policy or options.policy,
-            approver=options.approver,
-            journal=journal,
-            blobs=options.blobs,
-            on_ask=options.on_ask,
-        )
-
-    hooks: list[Hooks] = [_LIMIT_RUN, _SHORTEN_CONTEXT]
-    if lazy is not None:
-        hooks.append(OfferLazily(lazy))
-    if pipeline.steps != _ONLY_TOOLS or options.force or options.choice or pipeline.output is not None:
-        hooks += _make_step_hooks(pipeline, context.barrier)
-    if pipeline.hooks:
-        added = _make_hooks(pipeline.hooks)
-        hooks[1:1] = [one for one in added if _comes_first(one)]
-        hooks += [one for one in added if not _comes_first(one)]
     callable_tools = registry if lazy is None else lazy.registry
     if options.choice is not None and options.choice not in (*_CHOICES, *callable_tools.names):
         near = ", ".join(callable_tools.find_nearest(options.choice)) or "none"
@@ -237,28 +267,47 @@ def _make_loop(
         check_tools(asked, callable_tools.names)
     if options.force and not callable_tools.names:
         raise SettingsError("force=True requires a call, and there are no tools; give using(…) one, or leave it out")
-    request = ModelRequest(run.conversation, registry.specs, pipeline.settings)
-    state = RunState(run, asked, callable_tools, request, make_executor, context.feed, pipeline, parent)
-    return AgentLoop(state, hooks, decisions=context.decisions, listener=listener)
-
-
-def _inherit(policy: Policy) -> Policy:
-    """A policy that adds nothing to the one that it is narrowed to."""
-    return Policy(profile="all", trusted=policy.trusted)
+    state = RunState(run, asked, callable_tools, registry.specs, journal, context.feed, pipeline, context.parent)
+    hooks = _list_hooks(pipeline, lazy, run, context.barrier, registry.instructions)
+    if hooks is not _USUAL_HOOKS:
+        methods = collect_methods(hooks)
+    else:
+        methods = _USUAL_METHODS if state.meter is None else _METERED_METHODS
+    return AgentLoop(state, methods, decisions=context.decisions, listener=listener)
 
 
 def _choose_lazy_tools(
     registry: BoundRegistry, lazy: bool | Literal["auto"], choice: str | None, only: tuple[str, ...] | None
 ) -> LazyTools | None:
-    """Return the tools to offer lazily, or None if all are offered at once.
+    """Return the tools to offer lazily, of more than a few; None if all are offered at once.
 
     `choice` names a tool that must be called, `only` the tools that the model supports. Raises `RegistryError`.
     """
     if lazy is True:
         return LazyTools(registry, choice)
-    if not lazy or len(registry) <= FEW or only is not None or not is_large(registry) or NAME in registry:
+    if not lazy or only is not None or not is_large(registry) or NAME in registry:
         return None
     return LazyTools(registry, choice)
+
+
+def _list_hooks(
+    pipeline: Pipeline[Any], lazy: LazyTools | None, run: Run[Any], barrier: RunBarrier | None, instructions: str
+) -> Sequence[Hooks]:
+    """The hooks of a run: those of the pipeline's options and steps, then those that were added."""
+    options = pipeline.options
+    has_steps = pipeline.steps != _ONLY_TOOLS or options.force or options.choice or pipeline.output is not None
+    if not has_steps and lazy is None and not pipeline.hooks and not instructions:
+        return _USUAL_HOOKS
+    hooks = [*_USUAL_HOOKS]
+    if lazy is not None:
+        hooks.append(OfferLazily(lazy))
+    if instructions:
+        hooks.append(SystemText(lambda _state: instructions))
+    if has_steps:
+        hooks += _make_step_hooks(pipeline, run, barrier)
+    added = _make_hooks(pipeline.hooks)
+    first = [one for one in added if _comes_first(one)]
+    return [*first, *hooks, *(one for one in added if not _comes_first(one))]
 
 
 def _make_hooks(sources: Iterable[HooksSource]) -> list[Hooks]:
@@ -273,7 +322,7 @@ def _comes_first(hooks: Hooks) -> bool:
     return bool(getattr(hooks, "comes_first", False))
 
 
-def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Iterator[Hooks]:
+def _make_step_hooks(pipeline: Pipeline[Any], run: Run[Any], barrier: RunBarrier | None) -> Iterator[Hooks]:
     """Make the hooks of the steps: steps after `using` wait until calls are answered. Typed output comes last."""
     options, waits = pipeline.options, False
     for step in pipeline.steps:
@@ -284,7 +333,7 @@ def _make_step_hooks(pipeline: Pipeline[Any], barrier: RunBarrier | None) -> Ite
         elif isinstance(step, Then):
             yield CallOnce(step.callback, waits)
         else:
-            yield CallTogether(step.callback, waits, barrier or RunBarrier(1))
+            yield CallTogether(step.callback, waits, barrier or RunBarrier([run]))
     if pipeline.output is not None:
         yield ParseOutput(pipeline.output)
 
@@ -309,18 +358,18 @@ def select_mode(model: Model, mode: str) -> tuple[Model, str]:
 
     Raises `ModelError` for a mode that the model can't use, `DialectError` for an unknown notation.
     """
-    has_tools = model.capabilities.native_tools
-    if mode == "api" and not has_tools:
+    if model.capabilities.native_tools:
+        if mode == "auto" and getattr(model, "may_refuse_tools", False):
+            from ferrule.models.native_or_text import NativeOrTextModel
+
+            return NativeOrTextModel(cast("HostedModel", model), DEFAULT_NOTATION), "api"
+        if mode in ("auto", "api"):
+            return model, "api"
+    elif mode == "api":
         other = choose_advice(
             "mode='auto', or a notation such as 'native'", "--mode auto, or a notation of `ferrule dialects`"
         )
         raise ModelError(f"{model.name} has no tools of its own: use {other}")
-    if mode == "auto" and has_tools and getattr(model, "may_refuse_tools", False):
-        from ferrule.models.native_or_text import NativeOrTextModel
-
-        return NativeOrTextModel(cast("HostedModel", model), DEFAULT_NOTATION), "api"
-    if mode == "api" or (mode == "auto" and has_tools):
-        return model, "api"
     from ferrule.dialects.catalogue import get_notation
     from ferrule.models.text_mode import TextModeModel
 

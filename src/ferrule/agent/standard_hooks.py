@@ -1,4 +1,4 @@
-"""The hooks behind a pipeline's options: limits, forced calls, lazy offers, callbacks, typed output, a full context."""
+"""The hooks behind a pipeline's options: forced calls, lazy offers, callbacks, typed output, a full context."""
 
 from __future__ import annotations
 
@@ -20,21 +20,9 @@ if TYPE_CHECKING:
     from ferrule.agent.output import OutputType
     from ferrule.agent.run import Run
     from ferrule.agent.tool_search import LazyTools
-    from ferrule.tokens.truncation import ContextMeter, Truncation
+    from ferrule.tokens.truncation import Truncation
 
 _CALL_ONE = "Call one of your tools before you answer."
-
-
-class LimitRun(Hooks):
-    """Stops a run whose rounds, tokens or dollars are used up, or those of a run above it."""
-
-    async def before_request(self, state: RunState) -> None:
-        """Stop the run instead of asking. Raises `SettingsError` for a limit on an unknown cost."""
-        if not state.rounds:
-            state.check_price()
-        reached = state.find_reached_limit()
-        if reached is not None:
-            state.stop(reached)
 
 
 class SystemText(Hooks):
@@ -124,13 +112,16 @@ class ParseOutput(Hooks):
         self._retries = output.retries
 
     async def before_request(self, state: RunState) -> None:
-        """Constrain the model to the schema, or state the schema in the prompt where the model can't be constrained."""
+        """Have the model constrained to the schema, or state it in the prompt of one that takes none."""
         if self._output.is_plain:
             return
         if "output_schema" in state.model.capabilities.settings:
             state.change_settings(output_schema=self._output.schema)
-        else:
-            state.request.conversation = self._output.add_instructions(state.request.conversation)
+            return
+        from ferrule.models.answer_schema import state_schema
+
+        request = state.request
+        request.conversation = state_schema(request.conversation, self._output.schema, bool(request.offered))
 
     async def after_message(self, state: RunState) -> None:
         """Parse the answer. Raises `OutputInvalid` when no retries are left."""
@@ -154,12 +145,14 @@ class ShortenContext(Hooks):
     reports a loss. A conversation of one turn can't be shortened: the run then stops.
     """
 
+    only_incomplete = True
+
     async def before_request(self, state: RunState) -> None:
         """Shorten what leaves less than an eighth of the context. Tokens are counted only of long texts."""
-        if len(state.run.conversation.messages) <= 2:
+        meter = state.meter
+        if meter is None or len(state.run.conversation.messages) <= 2:
             return
-        meter = _find_meter(state.model)
-        if meter is None or not _may_overflow(state, meter.context_length * 7 // 8):
+        if not _may_overflow(state, meter.context_length * 7 // 8):
             return
         # What the model is to write needs room too.
         if meter.count_tokens(state.conversation, state.request.offered) >= meter.context_length * 7 // 8:
@@ -186,7 +179,7 @@ class ShortenContext(Hooks):
         """Drop turns until a quarter of the context is free, or all but the last turn if that alone takes more."""
         from ferrule.tokens.truncation import drop_oldest_turns, split_turns
 
-        meter = _find_meter(state.model)
+        meter = state.meter
         if meter is None:  # tokens can't be counted: drop half of the turns, and again if that isn't enough
             return _keep_turns(conversation, len(split_turns(conversation)[1]) // 2)
 
@@ -209,10 +202,6 @@ def _keep_turns(conversation: Conversation, first: int) -> Truncation:
     return Truncation(
         replace(conversation, messages=(*head, *kept)), tuple(message for turn in turns[:first] for message in turn)
     )
-
-
-def _find_meter(model: Any) -> ContextMeter | None:
-    return model if hasattr(model, "count_tokens") else None
 
 
 def _may_overflow(state: RunState, limit: int) -> bool:

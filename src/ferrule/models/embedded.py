@@ -34,7 +34,7 @@ def load_embedded_model(*, engine: EngineFactory | None = None) -> LocalModel:
 
 
 def load_local_model(
-    folder: Path,
+    folder: Path | str,
     *,
     name: str | None = None,
     dialect: str | None = None,
@@ -59,6 +59,7 @@ def load_local_model(
 
     Raises `ModelError` for a folder without a model, or with an unknown dialect, and `EngineError`.
     """
+    folder = Path(folder)
     for needed in ("config.json", "model.safetensors", "tokenizer.json") if engine is None else ("tokenizer.json",):
         if not (folder / needed).is_file():
             inside = folder / "model"
@@ -86,7 +87,7 @@ def _open_engine(folder: Path, tokenizer: Tokenizer) -> NumpyEngine:
     return NumpyEngine.load(folder, vocabulary=tokenizer)
 
 
-def read_tokenizer(path: Path) -> Tokenizer:
+def read_tokenizer(path: Path | str) -> Tokenizer:
     """The tokenizer of a `tokenizer.json`: ferrule's own for bytes and for words, otherwise that of `tokenizers`."""
     file = read_tokenizer_file(path)
     for own in (ByteTokenizer, WordTokenizer):

@@ -35,19 +35,25 @@ _TOO_LONG = re.compile(
     r"|prompt is too long|exceed context limit"  # Anthropic
     r"|input token count.*exceeds the maximum"  # Google
     r"|maximum (context|prompt) length|longer than the model's context length"  # vLLM, DeepSeek, xAI; SGLang
-    r"|exceeds the (available )?context",  # OpenAI's Responses; llama.cpp
+    r"|exceeds the (available )?context"  # OpenAI's Responses; llama.cpp
+    r"|ContextWindowExceededError",  # LiteLLM
     re.IGNORECASE,
 )
 # What servers answer where they take no tools for a model, or weren't started to take any.
 _NO_TOOLS = re.compile(
-    r"does ?n[o']t support (tools|tool use|tool calling|function calling)"  # Ollama, Bedrock, DeepSeek
-    r"|tool choice requires --enable-auto-tool-choice"  # vLLM
-    r"|tools param requires --jinja"  # llama.cpp, with the status 500
+    # Ollama, Bedrock, DeepSeek
+    r"do(es)? ?n[o']t (currently |yet )?support (tools|tool use|tool calling|function calling)"
+    r"|requires (--enable-auto-tool-choice and )?--tool-call-parser"  # vLLM
+    r"|tools param requires --jinja|unsupported param: tools"  # llama.cpp, with the status 500
+    r"|extra_forbidden\W+loc\W+body\W+tools\b"  # servers that refuse unknown fields
     r"|no endpoints found that support tool use"  # OpenRouter, with 404
-    r"|(tool|function) calling is not (supported|enabled)"  # Groq, DeepInfra, Google, Mistral
-    r"|'tools' is not supported|tools is not supported in this model|functions are not supported",  # OpenAI, Azure
+    r"|(tool|function) calling\W{0,2} is not (supported|enabled)"  # Groq, DeepInfra, Google, Mistral
+    # OpenAI, Azure
+    r"|'tools' is not supported|tools\W{0,2} is not supported in this model|functions are not supported",
     re.IGNORECASE,
 )
+# llama.cpp reports media that its model can't read with the status 500, which would be sent again.
+_NO_MEDIA = re.compile(r"(image|audio|video) input is not supported|unsupported content part type", re.IGNORECASE)
 _TOO_MANY_ASKED = re.compile(r"max_(completion_)?tokens\W.{0,40}too large", re.IGNORECASE)
 
 
@@ -60,7 +66,7 @@ def explain_status(status: int, headers: Mapping[str, str], body: Any, sender: s
     message = f"{sender} answered {status}: {find_message(body) or _get_phrase(status)}"
     if 300 <= status < 400:
         target = headers.get("location", "another address")
-        return RequestFailure("bad", f"{message}; it redirects to {target}: is the address right?", status)
+        return RequestFailure("bad", f"{message.rstrip('.')}; it redirects to {target}: is the address right?", status)
     error = _get_error(body)
     return _make_failure(_correct_status(status, error), message, key_hint, error, headers)
 
@@ -95,6 +101,8 @@ def _correct_status(status: int, error: Mapping[str, Any]) -> int:
     """The status that the server should have sent."""
     if status == 429 and "insufficient_quota" in (error.get("code"), error.get("type")):
         return 402  # waiting doesn't help with an empty account
+    if status == 500 and _NO_MEDIA.search(str(error.get("message"))):
+        return 400
     if status == 400 and "API_KEY_INVALID" in str(error.get("details")):
         return 401  # Google reports a wrong key as a bad request
     return status
@@ -105,7 +113,7 @@ def _make_failure(
 ) -> RequestFailure:
     retry_after = _get_retry_after(headers, error)
     if status in (401, 403):
-        return RequestFailure("refused", f"{message}; {key_hint}", status)
+        return RequestFailure("refused", f"{message.rstrip('.')}; {key_hint}", status)
     if status not in (429, 503, 529) and _NO_TOOLS.search(message):
         return RequestFailure("bad", message, status, refuses_tools=True)
     if status in (429, 503, 529):

@@ -11,7 +11,7 @@ import logging
 import os
 import re
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias
@@ -19,13 +19,14 @@ from typing import Any, Literal, Protocol, TypeAlias
 from ferrule._util.async_closing import AsyncClosing
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation, Message
-from ferrule.errors import ModelError, StreamBroken, choose_advice
+from ferrule.errors import ModelError, ProviderError, StreamBroken, choose_advice
 from ferrule.events import Event, LossesReported, MessageFinished, Usage
 from ferrule.execution.secrets import SCRUBBED
+from ferrule.formats.openai_reading import EXTRA as OPENAI_EXTRA
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models import http
 from ferrule.models.failures import explain_error_event, explain_status
-from ferrule.models.gateway import Gateway, PromptTooLong, RequestFailure, get_gateway
+from ferrule.models.gateway import NOT_YET, Gateway, PromptTooLong, RequestFailure, get_gateway
 from ferrule.models.key_source import KeyFunction, KeySource
 from ferrule.models.keys import read_keys
 from ferrule.models.protocol import ModelSettings, refuse_unknown_settings, refuse_unoffered_choice
@@ -35,10 +36,17 @@ from ferrule.toolspec import ToolSpec
 logger = logging.getLogger(__name__)
 _SHORTEST_SECRET = 4
 """Characters of a key or password that is removed from errors: a shorter one occurs in ordinary words."""
+_REFUSALS = frozenset(
+    {"content_filter", "refusal", "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"}
+    | {"IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR"}
+)
+"""Why an answer ended, in the words of the providers, where it was refused or withheld."""
+_WRONG_FORM = (AttributeError, LookupError, TypeError, ValueError)  # raised by readers for fields of other types
 _VERSION = re.compile(r"(?<![\d.])(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
-EventKind: TypeAlias = Literal["preamble", "content", "end"]
-"""A `preamble` shows that the request was accepted, before any of the answer; the `end` comes once it is complete."""
+EventKind: TypeAlias = Literal["preamble", "opening", "content", "end"]
+"""A `preamble` shows that the request was accepted, before any of the answer; an `opening` that a part of the answer
+follows, of which nothing is there yet; the `end` comes once it is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,9 @@ class ProviderRequest:
 
     path: str
     body: dict[str, Any]
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    has_default_limit: bool = False
+    """Whether the limit of the answer in it is the model's default, which may be lowered."""
 
 
 class RequestClient(Protocol):
@@ -103,8 +113,12 @@ class HostedModel(AsyncClosing):
     capabilities: Capabilities
     may_refuse_tools = True
     """Whether its server may answer that it takes no tools; see `native_or_text.py`."""
+    address_has_version = False
+    """Whether its address ends with the version of the API, such as `/v1`."""
     takes_key_function = True
     """Whether `api_key` may be a function, which is asked before each request."""
+    _refused: frozenset[str] = frozenset()
+    """The parts of a request that its server has refused, and that are no longer sent; see `refusals.py`."""
     _own_rotation = "give client="
     """What to do about keys that change where it may not."""
 
@@ -143,7 +157,7 @@ class HostedModel(AsyncClosing):
         """The given key, or that of the first variable that is set, or the saved one; empty if there is none and none
         is needed."""
         keys = self.provider.keys
-        key = (given or next((value for name in keys if (value := os.environ.get(name))), "")).strip()
+        key = (given or next((value for name in keys if (value := os.environ.get(name, "").strip())), "")).strip()
         if given is None and not key and keys:
             key = read_keys().get(keys[0], "").strip()
         if self.provider.needs_key and not key:
@@ -161,9 +175,30 @@ class HostedModel(AsyncClosing):
         """Offer no tools by the API from now on, since its server has refused them."""
         self.capabilities = replace(self.capabilities, native_tools=False)
 
+    def can_send_schema(self, with_tools: bool) -> bool:
+        """Whether a schema of the answer may be part of a request; else it is stated in the prompt."""
+        if "schema" in self._refused or not with_tools:
+            return "schema" not in self._refused
+        # Behind another address than the provider's own, there may be a server that enforces it by a grammar.
+        return self.provider.schema_with_tools and self.provider.base_url in ("", self.address.rstrip("/"))
+
+    def _move_refused(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> tuple[Conversation, ModelSettings]:
+        """Move what the server doesn't take: a schema of the answer, or the system message."""
+        if settings.output_schema is not None and not self.can_send_schema(bool(tools)):
+            from ferrule.models.answer_schema import move_schema_to_prompt
+
+            conversation, settings = move_schema_to_prompt(conversation, settings, bool(tools))
+        if "system" in self._refused:
+            from ferrule.models.refusals import merge_system
+
+            conversation = merge_system(conversation)
+        return conversation, settings
+
     def make_client(self, key: str) -> RequestClient:
         """What sends the requests; `key` is empty if there is none."""
-        return http.EventStreamClient(self.address, self.make_auth_headers(key), self._login)
+        return http.EventStreamClient(self.address, self.make_auth_headers(key), self._login, self.split_answer)
 
     async def fetch_json(self, path: str) -> Any:
         """Get a JSON value from a path of the server, such as `/v1/models`.
@@ -187,7 +222,14 @@ class HostedModel(AsyncClosing):
 
     @abstractmethod
     def classify_event(self, event: Mapping[str, Any]) -> EventKind:
-        """What an event is. Raises `AttemptError` for one that reports a failure."""
+        """What an event is. Raises `AttemptError` for one that reports a failure.
+
+        After the first content, only the end is told from the rest.
+        """
+
+    def split_answer(self, body: Any) -> http.Events | None:  # noqa: ARG002 - for those that read none
+        """The events of an answer that the server sent as one JSON value; None if `body` is something else."""
+        return None
 
     @abstractmethod
     def make_reader(self, conversation: Conversation, names: ToolNames) -> AnswerReader:
@@ -202,8 +244,9 @@ class HostedModel(AsyncClosing):
         refuse_unknown_settings(settings, self.capabilities.settings, self.name)
         refuse_unoffered_choice(settings, tools, self.name)
         names = ToolNames(tools)
-        fitted, losses = adapt(conversation, self.capabilities)
-        request, more = self.render_request(fitted, tools, settings, names)
+        shown, asked = self._move_refused(conversation, tools, settings)
+        fitted, losses = adapt(shown, self.capabilities)
+        request, more = self.render_request(fitted, tools, asked, names)
         for event in self._report([*losses, *more]):
             yield event
         await self._client.open()
@@ -213,26 +256,59 @@ class HostedModel(AsyncClosing):
             chunks = self._gateway.stream(lambda: self._send(request), self._explain)
             async with aclosing(chunks):
                 async for chunk in chunks:
-                    for event in reader.feed(chunk):
+                    for event in self._feed(reader, chunk):
                         yield event
-        except PromptTooLong as error:
-            refused = MessageFinished(Message("assistant", ()), Usage(), "context")
-            for event in (*self._report([Loss("text", str(error))]), refused):
-                yield event
-            return
         except StreamBroken as error:
             if reader.is_empty:
                 raise
             is_broken = True
             for event in self._report([Loss("text", str(error))]):
                 yield event
+        except ProviderError as error:
+            from ferrule.models.refusals import list_parts
+
+            again = self.stream(conversation, tools, settings)
+            async for event in self._recover(error, list_parts(request.body, shown, asked), again):
+                yield event
+            return
         for event in (*reader.close(is_broken), *self._finish(reader, is_broken)):
             yield event
+
+    def _feed(self, reader: AnswerReader, chunk: Mapping[str, Any]) -> list[Event]:
+        try:
+            return reader.feed(chunk)
+        except _WRONG_FORM as error:
+            problem = f"{self.name}: an event of the answer is {http.report_wrong_form(chunk)}"
+            raise StreamBroken(self._conceal(problem)) from error
+
+    async def _recover(
+        self, error: ProviderError, sent: Collection[str], again: AsyncGenerator[Event, None]
+    ) -> AsyncGenerator[Event, None]:
+        """The events of a refused request: those of the same request without the part in `sent` that was refused, and
+        an empty message if the prompt is too long. Raises any other error."""
+        if isinstance(error, PromptTooLong):
+            refused = MessageFinished(Message("assistant", ()), Usage(), "context")
+            for event in (*self._report([Loss("text", str(error))]), refused):
+                yield event
+            return
+        from ferrule.models.refusals import find_refused_part
+
+        found = find_refused_part(error, sent)
+        if found is None:
+            raise error
+        part, notice = found
+        if part not in self._refused:  # by another request meanwhile
+            logger.warning("%s; %s", str(error).rstrip("."), notice)
+        self._refused |= {part}
+        async with aclosing(again) as events:
+            async for event in events:
+                yield event
 
     def _finish(self, reader: AnswerReader, is_broken: bool) -> tuple[Event, ...]:
         """The last events of an answer, once the reader is closed."""
         finished = reader.finish(is_broken)
-        return *self._report([*reader.losses, *self._report_early_end(finished, reader, is_broken)]), finished
+        losses = self._report([*reader.losses, *self._report_early_end(finished, reader, is_broken)])
+        return *losses, finished if is_broken else _mark_refusal(finished, reader.end_reason)
 
     async def _send(self, request: ProviderRequest) -> AsyncGenerator[Mapping[str, Any], None]:
         if self._key_function is None:
@@ -251,19 +327,28 @@ class HostedModel(AsyncClosing):
         return self._read(await self._client.post(request.path, request.body, headers))
 
     async def _read(self, events: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[Mapping[str, Any], None]:
-        """The events of one attempt. Those of the preamble are held back until there is content, because a request is
-        retried only if nothing was passed on, and an overload is often reported right after the beginning."""
+        """The events of one attempt. Those before any content are held back, because a request is retried only if
+        nothing was passed on, and an overload is often reported right after the beginning. From the first opening on,
+        each shows that the server is at work."""
         held: list[Mapping[str, Any]] | None = []
-        has_ended = False
+        has_opened = has_ended = False
         async with aclosing(events):
             async for event in events:
+                if event is http.DONE and (has_ended or held is not None):
+                    continue  # it ends an answer that has begun and doesn't say why it ended
                 if error := event.get("error"):
                     raise self.fail(error)
-                kind = self.classify_event(event)
+                try:
+                    kind = self.classify_event(event)
+                except _WRONG_FORM as problem:
+                    raise http.report_wrong_form(event) from problem
                 has_ended = has_ended or kind == "end"
                 if held is not None:
-                    if kind == "preamble":
+                    if kind in ("preamble", "opening"):
                         held.append(event)
+                        has_opened = has_opened or kind == "opening"
+                        if has_opened:
+                            yield NOT_YET
                         continue
                     for earlier in held:
                         yield earlier
@@ -293,22 +378,31 @@ class HostedModel(AsyncClosing):
             return error.failure
         if isinstance(error, http.BadStatusError):
             failure = explain_status(error.status, error.headers, error.body, self._sender, self._key_hint)
-            if error.status in (404, 405) and not isinstance(error.body, dict):
+            hint = self._suggest_address() if error.status in (404, 405) else ""
+            if not hint and error.status in (404, 405) and not isinstance(error.body, dict):
                 # A server that implements this API would report in JSON what it doesn't find.
-                failure = replace(
-                    failure, message=f"{failure.message}; is {self.address} the right {self._address_option}?"
-                )
-            return failure
+                hint = f"is {self.address} the right {self._address_option}?"
+            return _add_hint(failure, hint)
         if isinstance(error, http.NotAnEventStreamError):
+            hint = self._suggest_address()
             if error.reported:
-                return explain_error_event(error.reported, self._sender, self._key_hint)
-            hint = f"is that the address of {self.provider.label}'s API?"
-            return RequestFailure("bad", f"{self.name}: {self.address} answers with {error}; {hint}")
+                return _add_hint(explain_error_event(error.reported, self._sender, self._key_hint), hint)
+            failure = RequestFailure("bad", f"{self.name}: {self.address} answers with {error}")
+            return _add_hint(failure, hint or f"is that the address of {self.provider.label}'s API?")
         if isinstance(error, http.UnreadableEventError):
             return RequestFailure("failed", f"{self.name}: an event of the answer is {error}")
         if isinstance(error, httpx2.RequestError | httpx2.InvalidURL):
             return self._explain_transport(error)
         return None
+
+    def _suggest_address(self) -> str:
+        """What the address should end with, if it seems to be wrong."""
+        is_usual = self.address.rstrip("/") == self.provider.base_url.rstrip("/")
+        meant = http.suggest_address(self.address, self.address_has_version)
+        if is_usual or meant == self.address.rstrip("/") or not isinstance(self._client, http.EventStreamClient):
+            return ""
+        ending = f"end with {meant[-3:]}" if meant.endswith("/v1") else "end before the path of a request"
+        return f"{self._address_option} should {ending}: {meant}"
 
     def _explain_transport(self, error: Exception) -> RequestFailure:
         import httpx2
@@ -349,7 +443,7 @@ class HostedModel(AsyncClosing):
     def _report_early_end(self, finished: MessageFinished, reader: AnswerReader, is_broken: bool) -> list[Loss]:
         if finished.stop != "error" or is_broken or not reader.end_reason:
             return []
-        return [Loss("answer", f"{self.provider.label} ended the answer: {reader.end_reason}")]
+        return [Loss("answer", self._conceal(f"{self.provider.label} ended the answer: {reader.end_reason}"))]
 
     def _report(self, losses: Sequence[Loss]) -> tuple[Event, ...]:
         """The event that reports losses, which are also logged; none if nothing was lost."""
@@ -360,6 +454,20 @@ class HostedModel(AsyncClosing):
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
         await self._client.aclose()
+
+
+def _add_hint(failure: RequestFailure, hint: str) -> RequestFailure:
+    return replace(failure, message=f"{failure.message.rstrip('.')}; {hint}") if hint else failure
+
+
+def _mark_refusal(finished: MessageFinished, end_reason: str) -> MessageFinished:
+    """The same end, as a refusal if the model refused or the provider withheld the answer."""
+    said = finished.message.extra.get(OPENAI_EXTRA, {}).get("refusal", "")
+    if not said and end_reason.partition(":")[0] not in _REFUSALS:
+        return finished
+    if finished.stop == "calls" and not finished.message.is_cut_off:
+        return finished  # complete calls are answered, however the message ended
+    return replace(finished, stop="refusal", detail=said or end_reason)
 
 
 class AttemptError(Exception):

@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from urllib.parse import unquote, urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -35,9 +35,18 @@ _LARGEST_ERROR = 1 << 16
 _DRAIN_SECONDS = 0.2
 """How long to wait for the end of an answer after `[DONE]`: a connection can be reused only once it was read."""
 _BEGINNING = 80
+_EVENT_SHOWN = 300
+_REQUEST_PATH = re.compile(r"/(chat/completions|completions|responses|messages|models)$")
+_VERSION_PATH = re.compile(r"/v\d+[a-z]*(?=/|$)")
+_EVENTS = re.compile(r"\ufeff?\s*(data|event|id|retry)?:")
+"""How a stream of events begins, which some proxies send as another media type."""
 _LOGIN = re.compile(r"(?P<scheme>[\w+.-]+://)(?P<login>[^/?#]*)@")
 
 Client = TypeVar("Client")
+Events: TypeAlias = Iterable[dict[str, Any]]
+"""The decoded events of an answer."""
+DONE: dict[str, Any] = {"type": "[DONE]"}
+"""The last event of a stream that ended with `[DONE]`; compare by identity."""
 
 
 def is_installed() -> bool:
@@ -61,6 +70,18 @@ def find_address_problem(address: str) -> str | None:
     return "is not a valid address: it needs a host, and no spaces"
 
 
+def suggest_address(address: str, has_version: bool) -> str:
+    """The address that was probably meant where nothing answers at `address`: without the path of one request.
+
+    `has_version` says whether addresses of this API end with a version, such as `/v1`.
+    """
+    base = _REQUEST_PATH.sub("", address.rstrip("/"))
+    found = _VERSION_PATH.search(urlsplit(base).path)
+    if not has_version:
+        return base[: -len(found[0])] if found and base.endswith(found[0]) else base
+    return base if found else f"{base}/v1"
+
+
 def split_login(address: str) -> tuple[str, tuple[str, str] | None]:
     """An address without the user and password in it (`http://user:password@host`), and these."""
     found = _LOGIN.match(address)
@@ -81,31 +102,44 @@ class BadStatusError(Exception):
 
 
 class NotAnEventStreamError(Exception):
-    """The server answered with something else: its media type, and how it begins.
+    """The server answered with something else, and not with a whole answer: its media type, and how it begins.
 
     `reported` is the error in it, if it is JSON that contains one: some servers report errors with status 200.
     """
 
     def __init__(self, kind: str, text: str) -> None:
-        super().__init__(f"{kind} instead of a stream of events: {text[:_BEGINNING]}")
+        super().__init__(f"{kind} instead of a stream of events: {_join_lines(text)[:_BEGINNING]}")
         body = _try_json(text)
         self.reported = body.get("error") if isinstance(body, dict) else None
 
 
 class UnreadableEventError(Exception):
-    """An event of the answer is not a JSON object."""
+    """An event of the answer is not a JSON object, or not one of the API's."""
+
+
+def report_wrong_form(event: Mapping[str, Any]) -> UnreadableEventError:
+    """The error for an event whose fields have other types than the API defines."""
+    return UnreadableEventError(f"not in the API's format: {json.dumps(event, ensure_ascii=False)[:_EVENT_SHOWN]}")
 
 
 class EventStreamClient:
     """Posts JSON to one address; each answer is a stream of JSON objects. Usable from several event loops.
 
     `login` is a user and a password for HTTP's basic authentication, instead of an `Authorization` header.
+    `split_answer` makes the events of an answer that isn't streamed from its JSON; None for anything else.
     """
 
-    def __init__(self, address: str, headers: Mapping[str, str], login: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        headers: Mapping[str, str],
+        login: tuple[str, str] | None = None,
+        split_answer: Callable[[Any], Events | None] | None = None,
+    ) -> None:
         self.address = address.rstrip("/")
         self._headers = headers
         self._login = login
+        self._split_answer = split_answer
         self._clients: LoopClients[AsyncClient] = LoopClients(self._make_client, lambda client: client.aclose())
 
     def _make_client(self) -> AsyncClient:
@@ -128,7 +162,7 @@ class EventStreamClient:
     async def post(
         self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
     ) -> AsyncGenerator[dict[str, Any], None]:
-        """Send a request; returns the JSON objects of its answer.
+        """Send a request; returns the JSON objects of its answer, which needn't be streamed.
 
         Raises `BadStatusError`, `NotAnEventStreamError` and httpx2's errors for connections; the returned generator
         also raises `UnreadableEventError`, and closes the connection when it is closed.
@@ -139,11 +173,29 @@ class EventStreamClient:
         request = client.build_request("POST", self.address + path, content=content, headers=headers)
         response = await client.send(request, stream=True)
         try:
-            await _check(response)
+            return await self._open_answer(response)
         except BaseException:
             await response.aclose()
             raise
-        return _iterate_events(response)
+
+    async def _open_answer(self, response: Response) -> AsyncGenerator[dict[str, Any], None]:
+        """Raises if an answer is an error, or neither a stream of events nor a whole answer."""
+        if not response.is_success:
+            text = await _read_text(response, _LARGEST_ERROR)
+            raise BadStatusError(response.status_code, response.headers, _try_json(text))
+        # Without a media type, whether it is one shows when its events are read.
+        kind = response.headers.setdefault("content-type", "text/event-stream")
+        if kind.partition(";")[0].strip().lower() == "text/event-stream":
+            return _iterate_events(response)
+        text = await _read_text(response, _LARGEST_EVENT)
+        await response.aclose()
+        if _EVENTS.match(text):
+            media_type = {"content-type": "text/event-stream"}
+            return _iterate_events(type(response)(200, headers=media_type, text=text, request=response.request))
+        events = self._split_answer(_try_json(text)) if self._split_answer is not None else None
+        if events is None:
+            raise NotAnEventStreamError(kind, text)
+        return _iterate_list(events)
 
     async def get(self, path: str, headers: Mapping[str, str]) -> Any:
         """Get a JSON value from a path of the server. Raises `ValueError` for anything else, and httpx2's errors."""
@@ -157,36 +209,35 @@ class EventStreamClient:
         await self._clients.aclose()
 
 
-async def _check(response: Response) -> None:
-    """Raise if an answer is an error, or not a stream of events."""
-    if not response.is_success:
-        raise BadStatusError(response.status_code, response.headers, _try_json(await _read_beginning(response)))
-    # Without a media type, whether it is one shows when its events are read.
-    kind = response.headers.setdefault("content-type", "text/event-stream")
-    if kind.partition(";")[0].strip().lower() != "text/event-stream":
-        raise NotAnEventStreamError(kind, await _read_beginning(response))
-
-
-async def _read_beginning(response: Response) -> str:
-    """The beginning of an answer's body, in one line: an error, or a page for people."""
-    found = b""
+async def _read_text(response: Response, limit: int) -> str:
+    """An answer's body, up to about `limit` bytes: an error, a whole answer, or a page for people."""
+    found = bytearray()
     async for piece in response.aiter_bytes():
         found += piece
-        if len(found) >= _LARGEST_ERROR:
+        if len(found) >= limit:
             break
-    return " ".join(found.decode("utf-8", "replace").split())
+    return found.decode("utf-8", "replace")
+
+
+def _join_lines(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _try_json(text: str) -> Any:
-    """The value of a text that is JSON; other text unchanged."""
+    """The value of a text that is JSON; other text in one line."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return text
+        return _join_lines(text)
+
+
+async def _iterate_list(events: Events) -> AsyncGenerator[dict[str, Any], None]:
+    for event in events:
+        yield event
 
 
 async def _iterate_events(response: Response) -> AsyncGenerator[dict[str, Any], None]:
-    """The JSON objects of a stream of events, up to its end or to `[DONE]`."""
+    """The JSON objects of a stream of events, up to its end or to `[DONE]`, which becomes `DONE`."""
     from httpx2 import EventSource
 
     response.encoding = "utf-8"
@@ -198,6 +249,7 @@ async def _iterate_events(response: Response) -> AsyncGenerator[dict[str, Any], 
                     async with asyncio.timeout(_DRAIN_SECONDS):
                         async for _ in events:
                             pass
+                yield DONE
                 return
             if event.data:
                 yield _decode(event.data)

@@ -11,7 +11,18 @@ from dataclasses import dataclass, field, replace
 
 from ferrule._util.async_closing import AsyncClosing
 from ferrule.capabilities import Capabilities
-from ferrule.conversation import Conversation, File, Message, SampledTokens, StopReason, Text, ToolCall, ToolResult
+from ferrule.conversation import (
+    Conversation,
+    File,
+    MalformedCall,
+    Message,
+    Part,
+    SampledTokens,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.protocol import Dialect, Reader
 from ferrule.dialects.reader.message import MessageParts
@@ -35,7 +46,7 @@ from ferrule.tokens.render import (
     History,
     ImageTokens,
     Trace,
-    encode_segments,
+    encode_layout,
     find_spelled_markers,
     make_layout_without_images,
     prepare_history,
@@ -97,7 +108,7 @@ class LocalModel(AsyncClosing):
         layout = self._make_layout(conversation, tools)
         if layout.losses:
             yield LossesReported(layout.losses)
-        prompt = encode_segments(layout.with_prompt, self.tokenizer, self.image_tokens)
+        prompt = encode_layout(layout, self.tokenizer, self.image_tokens, with_prompt=True)
         stops = self._find_ids(layout.stops)
         draft = self._begin_message(layout, tools, conversation.next_call_number)
         held = _HeldCalls(is_on=self.withhold_below is not None)
@@ -122,7 +133,7 @@ class LocalModel(AsyncClosing):
         ended = finished.reason == "stop" and draft.ids[-1] in stops
         for event in held.hold_back(draft.close(ended)):
             yield event
-        stop = _choose_stop_reason(finished, ended, bool(draft.gathered.calls))
+        stop = _choose_stop_reason(finished, ended, draft.gathered.parts)
         usage = Usage(finished.prompt_tokens, finished.cached_tokens, finished.sampled_tokens)
         message = self._make_message(draft, stop)
         confidences = draft.spans.compute_confidences(
@@ -182,7 +193,7 @@ class LocalModel(AsyncClosing):
     def count_tokens(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> int:
         """The length in ids of the prompt for the next message of the conversation."""
         layout = self._make_layout(conversation, tools)
-        return len(encode_segments(layout.with_prompt, self.tokenizer, self.image_tokens))
+        return len(encode_layout(layout, self.tokenizer, self.image_tokens, with_prompt=True))
 
     def trace(self, conversation: Conversation, tools: Sequence[ToolSpec] = ()) -> Trace:
         """The whole conversation as one trace, with its history as this model sees it.
@@ -190,7 +201,7 @@ class LocalModel(AsyncClosing):
         With `history="as_sampled"` it contains the ids that were sampled here, unchanged. `Run.traces` has everything
         that a run sampled, whatever the history.
         """
-        return encode_segments(self._make_layout(conversation, tools).segments, self.tokenizer, self.image_tokens)
+        return encode_layout(self._make_layout(conversation, tools), self.tokenizer, self.image_tokens)
 
     def _make_layout(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> Layout:
         """The conversation as segments, with what this model can't be shown among the losses."""
@@ -271,8 +282,9 @@ def _make_sampling(settings: ModelSettings, messages: int) -> Sampling:
     return Sampling(settings.temperature, settings.top_k, settings.top_p, seed, settings.max_tokens)
 
 
-def _choose_stop_reason(finished: Finished, ended: bool, has_calls: bool) -> StopReason:
-    if has_calls:
+def _choose_stop_reason(finished: Finished, ended: bool, parts: Sequence[Part]) -> StopReason:
+    calls = [part for part in parts if isinstance(part, ToolCall | MalformedCall)]
+    if calls and (finished.reason != "context" or not Message("assistant", tuple(calls)).is_cut_off):
         return "calls"
     if finished.reason == "stop":
         return "turn" if ended else "error"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from io import StringIO
+from typing import Any
 
 from ferrule.conversation import Conversation, MalformedCall, Message, Part, Reasoning, Text, ToolCall
 from ferrule.events import (
@@ -49,6 +51,12 @@ class MessageBuilder:
         return not self._pieces
 
     @property
+    def ends_in_reasoning(self) -> bool:
+        """Whether the last piece that arrived is of the reasoning."""
+        last = self._pieces[-1] if self._pieces else None
+        return not isinstance(last, int) and last is not None and last[0] is Reasoning
+
+    @property
     def has_calls(self) -> bool:
         """Whether the message has calls, even malformed ones."""
         return any(isinstance(piece, int) for piece in self._pieces)
@@ -77,8 +85,10 @@ class MessageBuilder:
         last = self._pieces[-1] if self._pieces else None
         if isinstance(last, int) or last is None or last[0] is not kind:
             last = (kind, StringIO())
+            last[1].write(text)  # raises for what is no text, before it counts as a part
             self._pieces.append(last)
-        last[1].write(text)
+        else:
+            last[1].write(text)
         return [TextDelta(text) if kind is Text else ReasoningDelta(text)]
 
     def begin_call(self, key: Hashable, name: str, native_id: str | None = None) -> list[Event]:
@@ -139,3 +149,20 @@ class MessageBuilder:
 
     def _make_part(self, piece: tuple[type[Text] | type[Reasoning], StringIO] | int) -> Part:
         return self._ended[piece] if isinstance(piece, int) else piece[0](piece[1].getvalue())
+
+
+def read_count(sent: Any) -> int:
+    """A number of tokens in decoded JSON, also one that a server wrote as text; 0 for anything else."""
+    try:
+        return max(0, int(sent))
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is complete JSON: the arguments of a call that was not cut off."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

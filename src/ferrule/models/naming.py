@@ -13,6 +13,22 @@ if TYPE_CHECKING:
     from ferrule.models.providers import Provider
 
 
+def find_model(given: str | Model, **options: Any) -> Model:
+    """The model with that name, or the object itself, which takes no options.
+
+    Raises `SettingsError` for anything else, and what `get_model` raises.
+    """
+    if isinstance(given, str):
+        return get_model(given, **options)
+    if hasattr(given, "chat"):
+        raise SettingsError("model() takes a name or a Model object, not a pipeline; give its model, pipeline.model")
+    if isinstance(given, type) or not hasattr(given, "stream"):
+        raise SettingsError(f"model() takes a name such as 'openai:gpt-5' or a Model object, not {given!r}")
+    if options:
+        raise SettingsError(f"{next(iter(options))}=… is for a model given by name, not for the object {given.name!r}")
+    return given
+
+
 def get_model(name: str, *, record: str | Path | None = None, **options: Any) -> Model:
     """The model with that name; `options` (`api_key`, `base_url`, `dialect`, …) are passed to its constructor.
 

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from ferrule.capabilities import Loss
 from ferrule.errors import choose_advice
+from ferrule.events import CallFinished, LossesReported, MessageFinished
 from ferrule.models.gateway import ToolsRefused
 from ferrule.models.protocol import ModelSettings
 
 if TYPE_CHECKING:
     from ferrule.capabilities import Capabilities
-    from ferrule.conversation import Conversation
+    from ferrule.conversation import Conversation, Message
     from ferrule.events import Event
     from ferrule.models.hosted import HostedModel
     from ferrule.models.text_mode import TextModeModel
     from ferrule.toolspec import ToolSpec
 
 logger = logging.getLogger(__name__)
+_LIKE_A_CALL = re.compile(r"<\W*(tool|function|python_tag|invoke)|\[TOOL_CALLS?\]", re.IGNORECASE)
+"""What begins calls in most notations; whether a text really has one is up to their readers."""
+_SEARCHED = 20_000
+"""How many characters of an answer are searched for a call from there on."""
 
 
 class NativeOrTextModel:
@@ -53,6 +60,10 @@ class NativeOrTextModel:
             try:
                 async with aclosing(self.model.stream(conversation, tools, settings)) as events:
                     async for event in events:
+                        if isinstance(event, MessageFinished) and (
+                            found := self._find_unread_call(event.message, tools)
+                        ):
+                            yield LossesReported((found,))
                         yield event
                 return
             except ToolsRefused as error:
@@ -78,6 +89,24 @@ class NativeOrTextModel:
 
             self._text_model = TextModeModel(self.model, get_notation(self._notation))
         return self._text_model
+
+    def _find_unread_call(self, message: Message, tools: Sequence[ToolSpec]) -> Loss | None:
+        """A call of an offered tool that the server left in the text of a message, and the mode that would read it."""
+        begun = _LIKE_A_CALL.search(message.text)
+        if begun is None or message.calls or not tools:
+            return None
+        from ferrule.dialects.catalogue import get_notation, load_families
+
+        names, text = {tool.name for tool in tools}, message.text[begun.start() :][:_SEARCHED]
+        # Many families write calls as these two do.
+        for notation in map(get_notation, (self._notation, "qwen3_coder", *load_families())):
+            reader = notation.reader(tools)
+            for event in (*reader.feed(text), *reader.close()):
+                if isinstance(event, CallFinished) and event.call.name in names:
+                    mode = choose_advice(f'mode="{notation.name}"', f"--mode {notation.name}")
+                    detail = f"the server returned the model's call of {event.call.name!r} as text, so it was not run; "
+                    return Loss("call", f"{detail}turn on the server's parser of tool calls, or use {mode}")
+        return None
 
     async def aclose(self) -> None:
         """Close the model."""

@@ -159,15 +159,16 @@ def _match_pattern(table: Mapping[str, Price], name: str) -> Price | None:
 @lru_cache(maxsize=8)
 def _load_file(path: str) -> dict[str, Price]:
     # Few programs look up costs, and these take a while to import.
-    import tomllib
     from importlib.resources import files
+
+    from ferrule._util.toml_text import parse_toml
 
     where = path or "ferrule's own prices.toml"
     if path:
         protect_own_file(path, "the prices of this session")
     try:
-        text = Path(path).read_text("utf-8") if path else files("ferrule.models").joinpath("prices.toml").read_text()
-        return _read_table(tomllib.loads(text), where)
+        data = Path(path).read_bytes() if path else files("ferrule.models").joinpath("prices.toml").read_bytes()
+        return _read_table(parse_toml(data), where)
     except (OSError, ValueError) as error:
         raise SettingsError(f"the prices in {where} can't be read: {error}") from error
 

@@ -38,7 +38,8 @@ class ModelSettings(BaseModel):
     effort: Literal["none", "minimal", "low", "medium", "high"] | None = None
     """How much the model should think first."""
     output_schema: dict[str, Any] | None = None
-    """A JSON Schema for the answer's text, if the model supports structured output."""
+    """A JSON Schema for the answer's text. A model that can't be constrained to it while tools are on offer is sent it
+    in the prompt."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Parameters passed to the provider unchanged."""
 

@@ -37,6 +37,9 @@ class Provider:
     """The module and name of the class of its models."""
     other_key: str | None = None
     """Another environment variable that may hold the key."""
+    schema_with_tools: bool = False
+    """Whether its models can still call tools when they are constrained to a schema of the answer. Where a server
+    enforces the schema by a grammar for the whole message, they can't."""
 
     gemini: str | None = None
     """The module and name of the class of its models whose names begin with `gemini`, where that is another one."""
@@ -82,6 +85,12 @@ class Provider:
         return self.key in read_keys()
 
 
+def _style(**quirks: Any) -> ChatStyle:
+    """A server whose chat templates decode arguments, and which supports neither `developer` nor OpenRouter's
+    details."""
+    return ChatStyle(**{"json_arguments": True, "developer": False, "details": False, "text_lists": False, **quirks})
+
+
 @dataclass(frozen=True, slots=True)
 class OpenAIProvider(Provider):
     """A provider that speaks one of OpenAI's formats, and its quirks.
@@ -90,7 +99,7 @@ class OpenAIProvider(Provider):
     …) the table describes a current version.
     """
 
-    style: ChatStyle = field(default_factory=lambda: ChatStyle(json_arguments=True, developer=False, details=False))
+    style: ChatStyle = field(default_factory=_style)
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     seed: Literal["seed", "random_seed"] | None = "seed"
     top_k: bool = False
@@ -102,6 +111,8 @@ class OpenAIProvider(Provider):
     effort: Literal["reasoning_effort", "reasoning"] | None = "reasoning_effort"
     output_schema: Literal["strict", "plain"] | None = "plain"
     """Whether answers can be constrained by a schema, and whether only by a strict one."""
+    strict_tools: bool = False
+    """Whether a function's `strict` makes the server constrain arguments by the tool's schema, as it is."""
     usage_option: bool = True
     """Whether usage must be requested with `stream_options`, which some refuse."""
     user_images: bool = True
@@ -124,32 +135,28 @@ class OpenAIProvider(Provider):
         return frozenset(always | {name for name, honoured in optional.items() if honoured})
 
 
-def _style(**quirks: Any) -> ChatStyle:
-    """A server whose chat templates decode arguments, and which supports neither `developer` nor OpenRouter's
-    details."""
-    return ChatStyle(**{"json_arguments": True, "developer": False, "details": False, **quirks})
-
-
-_OPENAI = ChatStyle(reasoning=None, details=False, ids="short")
+_OPENAI = ChatStyle(reasoning=None, details=False, ids="short", text_lists=False)
 _MISTRAL = _style(reasoning="thinking", ids="nine", refusal=False, named=False, user_after_result=False)
 
 _OPENAI_TABLE = (
     OpenAIProvider(
         "openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", url="OPENAI_BASE_URL", style=_OPENAI,
-        max_tokens="max_completion_tokens", output_schema="strict", user_media=MEDIA,
+        max_tokens="max_completion_tokens", output_schema="strict", user_media=MEDIA, schema_with_tools=True,
     ),
     OpenAIProvider(
         "openai-responses", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", url="OPENAI_BASE_URL",
-        seed=None, stop=False, output_schema="strict", model=_RESPONSES,
+        seed=None, stop=False, output_schema="strict", model=_RESPONSES, schema_with_tools=True,
     ),
     OpenAIProvider(
         "azure", "Azure OpenAI", "", "AZURE_OPENAI_API_KEY", False, url="AZURE_OPENAI_ENDPOINT", style=_OPENAI,
         max_tokens="max_completion_tokens", output_schema="strict", user_media=MEDIA,
         model="ferrule.models.cloud.azure:AzureModel", packages=("httpx2", "openai"), extra="azure",
-        sign_in="a key, or tokens of Entra ID",
+        sign_in="a key, or tokens of Entra ID", schema_with_tools=True,
     ),
-    OpenAIProvider("vllm", "vLLM", "http://localhost:8000/v1", "VLLM_API_KEY", False, top_k=True),
-    OpenAIProvider("sglang", "SGLang", "http://localhost:30000/v1", "SGLANG_API_KEY", False, top_k=True),
+    OpenAIProvider("vllm", "vLLM", "http://localhost:8000/v1", "VLLM_API_KEY", False, top_k=True, strict_tools=True),
+    OpenAIProvider(
+        "sglang", "SGLang", "http://localhost:30000/v1", "SGLANG_API_KEY", False, top_k=True, strict_tools=True
+    ),
     # Given one tool by name, llama.cpp behaves as if any would do.
     OpenAIProvider(
         "llamacpp", "llama.cpp", "http://localhost:8080/v1", "LLAMA_API_KEY", False,
@@ -205,21 +212,22 @@ OPENAI_PROVIDERS = {provider.name: provider for provider in _OPENAI_TABLE}
 _OTHERS = (
     Provider(
         "anthropic", "Anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", url="ANTHROPIC_BASE_URL",
-        model="ferrule.models.anthropic.model:AnthropicModel",
+        model="ferrule.models.anthropic.model:AnthropicModel", schema_with_tools=True,
+        other_key="ANTHROPIC_AUTH_TOKEN",
     ),
     Provider(
         "google", "Google", "https://generativelanguage.googleapis.com", "GEMINI_API_KEY", url="GOOGLE_GEMINI_BASE_URL",
-        model="ferrule.models.google.model:GoogleModel", other_key="GOOGLE_API_KEY",
+        model="ferrule.models.google.model:GoogleModel", other_key="GOOGLE_API_KEY", schema_with_tools=True,
     ),
     Provider(
         "bedrock", "Amazon Bedrock", "", "AWS_BEARER_TOKEN_BEDROCK", False, url="ANTHROPIC_BEDROCK_BASE_URL",
         model="ferrule.models.cloud.claude:BedrockModel", packages=("httpx2", "anthropic", "boto3"), extra="bedrock",
-        sign_in="AWS credentials, or a key",
+        sign_in="AWS credentials, or a key", schema_with_tools=True,
     ),
     Provider(
         "vertex", "Vertex AI", "", "", False, model="ferrule.models.cloud.claude:VertexClaude",
         gemini="ferrule.models.cloud.gemini:VertexGemini", packages=("httpx2", "anthropic", "google.auth"),
-        extra="vertex", sign_in="Google's default credentials",
+        extra="vertex", sign_in="Google's default credentials", schema_with_tools=True,
     ),
 )  # fmt: skip
 

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from functools import partial
 from itertools import takewhile
+from typing import Any, NoReturn, TypeAlias, cast
 
+from ferrule._util.callback_signature import find_callback_problem
 from ferrule.capabilities import Capabilities, adapt
 from ferrule.conversation import Conversation, Message, Text, ToolCall, assistant
-from ferrule.errors import ModelError
-from ferrule.events import CallFinished, CallStarted, Event, LossesReported, MessageFinished, TextDelta, Usage
+from ferrule.errors import ModelError, SettingsError
+from ferrule.events import NO_USAGE, CallFinished, CallStarted, Event, LossesReported, MessageFinished, TextDelta
 from ferrule.models.protocol import ModelSettings
 from ferrule.toolspec import ToolSpec
+
+ScriptEntry: TypeAlias = (
+    str | ToolCall | Message | Sequence[str | ToolCall] | BaseException | type[BaseException]
+    | Callable[[Conversation], Any]
+)  # fmt: skip
 
 
 class ScriptedModel:
     """Returns one message after another, whatever it is asked, and records the conversations that it received.
 
-    A script consists of texts, `ToolCall`s, lists of both, and whole assistant messages. The idea of a scripted model
-    that can assert it was used up comes from openai-agents.
+    A script consists of texts, `ToolCall`s, lists of both, whole assistant messages, exceptions to raise, and
+    functions, sync or async, that get the conversation and return one of the others. Raises `SettingsError` for
+    anything else. The idea of a scripted model that can assert it was used up comes from openai-agents.
     """
 
     name = "scripted"
     capabilities = Capabilities(reasoning=True, ids=True, user_images=True, image_results=True, user_media=("*",))
 
-    def __init__(self, *script: str | ToolCall | Message | Sequence[str | ToolCall]) -> None:
+    def __init__(self, *script: ScriptEntry) -> None:
         # Prepared in advance, so that measurements with this model measure the code around models.
-        self._script = [tuple(_make_events(_make_message(entry))) for entry in script]
+        self._script = [_prepare_entry(entry) for entry in script]
+        self._left = iter(self._script)
         self.seen: list[Conversation] = []
 
     async def stream(
@@ -35,11 +46,13 @@ class ScriptedModel:
         tools: Sequence[ToolSpec],  # noqa: ARG002 - a script ignores the offers
         settings: ModelSettings,  # noqa: ARG002 - and the settings
     ) -> AsyncGenerator[Event, None]:
-        """See `Model.stream`. Raises `ModelError` at the end of the script."""
-        if len(self.seen) == len(self._script):
+        """See `Model.stream`. Raises the exceptions of the script, and `ModelError` at its end."""
+        events = next(self._left, None)
+        if events is None:
             raise ModelError(f"the script has ended after {len(self._script)} messages, and the model was called again")
-        events = self._script[len(self.seen)]
         self.seen.append(conversation)
+        if not isinstance(events, tuple):
+            events = await _ask_function(events, conversation)
         for event in events:
             yield event
 
@@ -51,12 +64,34 @@ class ScriptedModel:
         """Do nothing: there are no resources."""
 
 
-def _make_message(entry: str | ToolCall | Message | Sequence[str | ToolCall]) -> Message:
-    if isinstance(entry, Message):
-        return entry
+def _prepare_entry(entry: Any) -> tuple[Event, ...] | Callable[[Conversation], Any]:
+    """The events of an entry, or the function that makes them. Raises `SettingsError` for what is no entry."""
+    if isinstance(entry, BaseException) or (isinstance(entry, type) and issubclass(entry, BaseException)):
+        return partial(_raise, entry)
+    if isinstance(entry, Message) and entry.role == "assistant":
+        return tuple(_make_events(entry))
     if isinstance(entry, str | ToolCall):
-        return assistant(entry)
-    return assistant(*entry)
+        return tuple(_make_events(assistant(entry)))
+    if isinstance(entry, list | tuple):
+        return tuple(_make_events(assistant(*entry)))
+    if callable(entry):
+        if problem := find_callback_problem(entry):
+            raise SettingsError(f"a script takes functions of the conversation, {problem}")
+        return cast("Callable[[Conversation], Any]", entry)
+    raise SettingsError(
+        "a script takes texts, ToolCalls, lists of both, assistant messages, functions of the conversation and "
+        f"exceptions, not {entry!r}"
+    )
+
+
+def _raise(error: BaseException | type[BaseException], _conversation: Conversation) -> NoReturn:
+    raise error
+
+
+async def _ask_function(function: Callable[[Conversation], Any], conversation: Conversation) -> tuple[Event, ...]:
+    found = function(conversation)
+    events = _prepare_entry(await found if inspect.isawaitable(found) else found)
+    return events if isinstance(events, tuple) else await _ask_function(events, conversation)
 
 
 def _make_events(message: Message) -> Iterable[Event]:
@@ -68,7 +103,7 @@ def _make_events(message: Message) -> Iterable[Event]:
             yield CallStarted(index, part.name, part.id)
             yield CallFinished(index, part)
             index += 1
-    yield MessageFinished(message, Usage(), "calls" if message.calls else "turn")
+    yield MessageFinished(message, NO_USAGE, "calls" if message.calls else "turn")
 
 
 _WORDS = re.compile(r"\S+\s*|\s+")
@@ -97,7 +132,7 @@ class EchoModel:
         text = _find_last_text(conversation)
         for word in _WORDS.findall(text):
             yield TextDelta(word)
-        yield MessageFinished(assistant(text), Usage(), "turn")
+        yield MessageFinished(assistant(text), NO_USAGE, "turn")
 
     async def aclose(self) -> None:
         """Do nothing: there are no resources."""

@@ -17,6 +17,7 @@ from ferrule.dialects.family import NO_PARALLEL
 from ferrule.dialects.notation import TextNotation
 from ferrule.dialects.reader.message import MessageParts, MessageReader
 from ferrule.dialects.text_protocol import encode_conversation, keep_source
+from ferrule.errors import DialectError
 from ferrule.events import (
     ArgumentsDelta,
     CallFinished,
@@ -28,6 +29,7 @@ from ferrule.events import (
     ReasoningDelta,
     TextDelta,
 )
+from ferrule.models.answer_schema import move_schema_to_prompt
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.toolspec import ToolSpec
 
@@ -61,25 +63,28 @@ class TextModeModel:
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`. Raises `DialectError` for a conversation that the notation can't express."""
-        lowered, losses = self.lower(conversation, tools)
+        lowered, asked, losses = self._make_request(conversation, tools, settings)
         if losses:
             yield LossesReported(tuple(losses))
         writing = _TextModeMessage(self.notation, conversation.next_call_number, tools)
-        async with aclosing(self.model.stream(lowered, (), self._add_stop(settings))) as events:
+        async with aclosing(self.model.stream(lowered, (), asked)) as events:
             async for event in events:
-                if isinstance(event, TextDelta):
-                    for read in writing.feed(event.text):
-                        yield read
-                elif isinstance(event, MessageFinished):
+                if isinstance(event, MessageFinished):
                     for read in writing.close(stopped=event.stop == "turn"):
                         yield read
                     yield writing.finish(event)
-                elif isinstance(event, CallFinished | CallMalformed):
-                    yield LossesReported((_describe_native_call(event),))
-                elif not isinstance(event, CallStarted | ArgumentsDelta):
-                    if isinstance(event, ReasoningDelta):
-                        writing.parts.add((event,))
-                    yield event
+                else:
+                    for read in writing.read(event):
+                        yield read
+
+    def _make_request(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> tuple[Conversation, ModelSettings, list[Loss]]:
+        """What the inner model is asked, and what was lost."""
+        if tools and settings.output_schema is not None:  # a text that is constrained to the schema holds no calls
+            conversation, settings = move_schema_to_prompt(conversation, settings, with_tools=True)
+        lowered, losses = self.lower(conversation, tools)
+        return lowered, self._add_stop(settings), losses
 
     def _add_stop(self, settings: ModelSettings) -> ModelSettings:
         """The settings; a model with stop texts also stops where it would begin a result of its own."""
@@ -97,15 +102,47 @@ class _TextModeMessage:
 
     def __init__(self, notation: TextNotation, first_call: int, tools: Sequence[ToolSpec]) -> None:
         self._notation = notation
+        self._tools = tools
         self._reader: MessageReader = notation.reader(tools, first_call=first_call)
         self._pieces: list[str] = []
+        self._has_unwritten = False
         self.parts = MessageParts(first_call)
 
-    def feed(self, text: str) -> Sequence[Event]:
+    def read(self, event: Event) -> Sequence[Event]:
+        """The events for one of the inner model."""
+        if isinstance(event, TextDelta):
+            return self._feed(event.text)
+        if isinstance(event, CallFinished | CallMalformed):
+            return self._add_parsed(event)
+        if isinstance(event, CallStarted | ArgumentsDelta):
+            return ()
+        if isinstance(event, ReasoningDelta):
+            self.parts.add((event,))
+        return (event,)
+
+    def _feed(self, text: str) -> Sequence[Event]:
         self._pieces.append(text)
         events = self._reader.feed(text)
         self.parts.add(events)
         return events
+
+    def _add_parsed(self, event: CallFinished | CallMalformed) -> Sequence[Event]:
+        """Add a call that the server parsed from the text although it was offered no tools: it was written as asked,
+        so it is put back into the text. One that was cut off, or that the notation can't express, is malformed."""
+        if isinstance(event, CallMalformed):
+            return self._add_malformed(event.kind, event.raw)
+        try:
+            written = self._notation.call(event.call, self._tools)
+        except DialectError:
+            return self._add_malformed("invalid_call", f"{event.call.name}({event.call.arguments})")
+        is_inside_line = self._pieces and not self._pieces[-1].endswith("\n")
+        return self._feed(f"\n{written}" if is_inside_line else written)
+
+    def _add_malformed(self, kind: str, raw: str) -> Sequence[Event]:
+        self._has_unwritten = True
+        found = CallMalformed(self.parts.calls, kind, raw)
+        self.parts.add((found,))
+        return (found,)
 
     def close(self, *, stopped: bool) -> Sequence[Event]:
         events = self._reader.close(stopped)
@@ -116,14 +153,9 @@ class _TextModeMessage:
         """The end of the message; if it has calls, its text is kept for writing the message again."""
         message = Message("assistant", tuple(self.parts.parts), None, end.message.extra)
         if not self.parts.calls:
-            return MessageFinished(message, end.usage, "turn" if end.stop == "calls" else end.stop)
-        message = keep_source(self._notation, "".join(self._pieces), message)
+            return replace(end, message=message, stop="turn" if end.stop == "calls" else end.stop)
+        if not self._has_unwritten:
+            message = keep_source(self._notation, "".join(self._pieces), message)
         # If the answer broke off inside a call, the message can't be answered.
         broke = end.stop == "error" and message.is_cut_off
         return MessageFinished(message, end.usage, end.stop if broke else "calls")
-
-
-def _describe_native_call(event: CallFinished | CallMalformed) -> Loss:
-    """A call that the provider itself read: none was offered natively, and the next request can't contain it."""
-    called = event.call.name if isinstance(event, CallFinished) else event.raw
-    return Loss("call", f"{called[:80]}, called natively and not in the text")

@@ -13,8 +13,11 @@ from ferrule.events import Event, MessageFinished, Usage
 from ferrule.formats.anthropic import EXTRA, make_signed_piece
 from ferrule.formats.signatures import PartPositions, SignedPiece
 from ferrule.formats.tool_offers import ToolNames
-from ferrule.models.message_builder import MessageBuilder
+from ferrule.models.hosted import EventKind, get_fields
+from ferrule.models.message_builder import MessageBuilder, is_json, read_count
 
+_PREAMBLE = frozenset({"message_start", "ping", "content_block_stop"})
+_IN_PIECES = {"text": "text", "thinking": "thinking", "tool_use": "input"}
 # Reasons that end a message early, so that an unreadable call is one that was cut off.
 _CUT = frozenset({"max_tokens", "model_context_window_exceeded", "refusal"})
 _STOPS: dict[str | None, StopReason] = {
@@ -25,6 +28,33 @@ _STOPS: dict[str | None, StopReason] = {
     "pause_turn": "length",  # Anthropic's own tools took too long: another request continues
     "model_context_window_exceeded": "context",
 }
+
+
+def classify_message_event(event: Mapping[str, Any]) -> EventKind:
+    """Whether an event is about the request, begins an empty block, is of the answer, or its end."""
+    kind = event.get("type")
+    if kind != "content_block_start":
+        return "end" if kind == "message_stop" else "preamble" if kind in _PREAMBLE else "content"
+    block = get_fields(event.get("content_block"))
+    is_empty = block.get("type") in _IN_PIECES and not any(block.get(name) for name in _IN_PIECES.values())
+    return "opening" if is_empty else "content"
+
+
+def split_message(body: Any) -> list[dict[str, Any]] | None:
+    """The events of a message that wasn't streamed; None if it isn't one."""
+    if not isinstance(body, dict) or body.get("type") != "message" or not isinstance(body.get("content"), list):
+        return None
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": body}]
+    for at, block in enumerate(map(get_fields, body["content"])):
+        events.append({"type": "content_block_start", "index": at, "content_block": block})
+        if block.get("type") == "thinking":
+            delta = {"type": "signature_delta", "signature": block.get("signature") or ""}
+        else:
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(block.get("input") or {})}
+        if block.get("type") in ("thinking", "tool_use"):
+            events.append({"type": "content_block_delta", "index": at, "delta": delta})
+        events.append({"type": "content_block_stop", "index": at})
+    return [*events, {"type": "message_delta", "delta": body, "usage": body.get("usage")}, {"type": "message_stop"}]
 
 
 @dataclass(slots=True)
@@ -70,7 +100,7 @@ class AnthropicReader:
 
     def _count_tokens(self, usage: Mapping[str, Any] | None) -> None:
         # Later numbers are the sum so far, not increments.
-        self._usage.update({name: value for name, value in (usage or {}).items() if isinstance(value, int)})
+        self._usage.update({name: read_count(value) for name, value in get_fields(usage).items() if value is not None})
 
     def _begin_block(self, index: int, content: Mapping[str, Any]) -> list[Event]:
         block = self._blocks[index] = _OpenBlock(dict(content))
@@ -98,7 +128,7 @@ class AnthropicReader:
         if kind == "thinking_delta":
             return self._add_reasoning(block, delta["thinking"])
         if kind == "signature_delta":
-            block.content["signature"] += delta["signature"]
+            block.content["signature"] += delta.get("signature") or ""
         elif kind == "input_json_delta" and delta["partial_json"]:
             block.arguments += delta["partial_json"]
             return self._builder.add_arguments(index, delta["partial_json"])
@@ -126,7 +156,7 @@ class AnthropicReader:
             block.arguments = json.dumps(block.content["input"], ensure_ascii=False)
             events = self._builder.add_arguments(index, block.arguments)
         # Whether other arguments were cut off is decided by the reason why the message ended.
-        return [*events, *self._builder.end_call(index)] if _is_json(block.arguments) else events
+        return [*events, *self._builder.end_call(index)] if is_json(block.arguments) else events
 
     @property
     def is_empty(self) -> bool:
@@ -147,7 +177,9 @@ class AnthropicReader:
         message = self._builder.build_message()
         if self._signed:
             message = Message(message.role, message.parts, extra={EXTRA: self._signed})
-        stop: StopReason = "error" if is_broken else _STOPS.get(self._reason, "error")
+        # Some servers end a complete answer without a reason.
+        reason = self._reason or (None if self.is_empty else "end_turn")
+        stop: StopReason = "error" if is_broken else _STOPS.get(reason, "error")
         # Calls are answered, however the message ended; if it broke off inside one, it can't be answered.
         is_answered = message.calls and not (is_broken and self._builder.is_cut)
         return MessageFinished(message, self._compute_usage(), "calls" if is_answered else stop)
@@ -157,11 +189,3 @@ class AnthropicReader:
         cached, new = count("cache_read_input_tokens", 0), count("cache_creation_input_tokens", 0)
         read = count("input_tokens", 0) + new + cached
         return Usage(read, cached, count("output_tokens", 0), new)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True

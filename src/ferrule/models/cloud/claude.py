@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ferrule.capabilities import Loss
@@ -40,7 +41,8 @@ class CloudClaude(AnthropicModel):
         """See `HostedModel`. In clouds the version is part of the body."""
         request, losses = super().render_request(conversation, tools, settings, names)
         if request.headers:
-            request = ProviderRequest(request.path, {**request.body, "anthropic_version": self.sampling_version})
+            body = {**request.body, "anthropic_version": self.sampling_version}
+            request = replace(request, body=body, headers={})
         return request, losses
 
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -70,7 +70,7 @@ class VertexGemini(GoogleModel):
 
     def make_client(self, key: str) -> EventStreamClient:  # noqa: ARG002 - Vertex has no keys
         """See `HostedModel`."""
-        return _TokenClient(self.address, self._token, self._credentials)
+        return _TokenClient(self.address, self._token, self._credentials, self.split_answer)
 
     def render_request(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames
@@ -84,8 +84,8 @@ class VertexGemini(GoogleModel):
 class _TokenClient(EventStreamClient):
     """Sends an access token with each request, which it renews."""
 
-    def __init__(self, address: str, token: str | None, credentials: Any) -> None:
-        super().__init__(address, {})
+    def __init__(self, address: str, token: str | None, credentials: Any, split_answer: Callable[[Any], Any]) -> None:
+        super().__init__(address, {}, split_answer=split_answer)
         self._token = token
         self._credentials = credentials
 

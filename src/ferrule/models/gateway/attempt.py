@@ -186,8 +186,12 @@ class Attempt:
         """Seconds from sending the attempt to its first chunk, which has just come."""
         self.has_passed_on = True
         self.watch.is_first = False
-        self.watch.set_stage("nothing more", "silence", timeouts.silence)
+        self.watch_silence(timeouts)
         return self.loop.time() - self.started
+
+    def watch_silence(self, timeouts: Timeouts) -> None:
+        """Limit the time between two chunks from here on."""
+        self.watch.set_stage("nothing more", "silence", timeouts.silence)
 
     def explain(
         self, error: BaseException, failure_of: Callable[[Exception], RequestFailure | None], name: str

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from random import Random
 from threading import Lock
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ferrule.errors import ProviderError, StreamBroken
 from ferrule.models.gateway.attempt import Attempt
@@ -29,6 +29,8 @@ from ferrule.models.gateway.retries import (
 from ferrule.models.gateway.settings import GatewaySettings
 
 Chunk = TypeVar("Chunk")
+NOT_YET: Any = object()
+"""In place of a first chunk: the answer has begun, and nothing of it that can be passed on is there."""
 FailureOf: TypeAlias = Callable[[Exception], RequestFailure | None]
 
 logger = logging.getLogger(__name__)
@@ -71,6 +73,10 @@ class Gateway:
             try:
                 async for chunk in await attempt.open(start, self.settings.timeouts):
                     if watch.end_wait():
+                        if chunk is NOT_YET:
+                            attempt.watch_silence(self.settings.timeouts)
+                            watch.begin_wait()
+                            continue
                         self._endpoint.record_first_chunk(attempt, attempt.record_first_chunk(self.settings.timeouts))
                     yield chunk
                     watch.begin_wait()

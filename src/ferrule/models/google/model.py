@@ -34,8 +34,8 @@ class GoogleModel(HostedModel):
     From Gemini 3 on, images are part of the results and calls are sent back with their signatures; before, an image
     follows its result as a user message. `effort` becomes a thinking level there (`none` becomes the lowest,
     `minimal`), and a budget of tokens before. An answer that Google withholds (`SAFETY`, `RECITATION`, …) ends with the
-    stop reason `error`; a call that Google itself could not read is a `MalformedCall`. Parallel calls can't be turned
-    off. Google automatically caches requests with the same beginning.
+    stop reason `refusal`; a call that Google itself could not read is a `MalformedCall`. Parallel calls can't be turned
+    off. Google automatically caches requests with the same beginning. `stream=False` asks for answers in one piece.
 
     Raises `ModelError` if the package or the key is missing.
     """
@@ -47,8 +47,10 @@ class GoogleModel(HostedModel):
         *,
         api_key: str | KeyFunction | None = None,
         base_url: str | None = None,
+        stream: bool = True,
     ) -> None:
         super().__init__(name, provider, api_key, base_url)
+        self.is_streamed = stream
         self._is_third_generation = find_version(name) >= (3, 0)
         self.capabilities = Capabilities(
             reasoning=True,
@@ -59,6 +61,10 @@ class GoogleModel(HostedModel):
             user_media=("audio/*", "video/*", "application/pdf"),
             settings=_HONOURED,
         )
+
+    def can_send_schema(self, with_tools: bool) -> bool:
+        """See `HostedModel`. Before Gemini 3, a schema is refused while tools are on offer."""
+        return super().can_send_schema(with_tools) and (self._is_third_generation or not with_tools)
 
     def make_auth_headers(self, key: str) -> dict[str, str]:
         """See `HostedModel`."""
@@ -76,7 +82,7 @@ class GoogleModel(HostedModel):
         if config := self._write_generation_config(settings):
             body["generationConfig"] = config
         model = self.model if "/" in self.model else f"models/{self.model}"
-        path = f"/v1beta/{quote(model)}:streamGenerateContent?alt=sse"
+        path = f"/v1beta/{quote(model)}:{'streamGenerateContent?alt=sse' if self.is_streamed else 'generateContent'}"
         return ProviderRequest(path, _merge(body, settings.extra)), losses
 
     def _write_generation_config(self, settings: ModelSettings) -> Body:
@@ -105,8 +111,18 @@ class GoogleModel(HostedModel):
         if reason := feedback.get("blockReason"):
             said = feedback.get("blockReasonMessage") or reason
             raise AttemptError(RequestFailure("bad", f"{self.name}: Google blocked the prompt: {said}"))
-        candidates = event.get("candidates") or ()
-        return "end" if any(get_fields(one).get("finishReason") for one in candidates) else "content"
+        candidates = [get_fields(one) for one in event.get("candidates") or ()]
+        if any(one.get("finishReason") for one in candidates):
+            return "end"
+        parts = (part for one in candidates for part in get_fields(one.get("content")).get("parts") or ())
+        is_empty = not any(value for part in parts for name, value in get_fields(part).items() if name != "thought")
+        return "opening" if is_empty else "content"
+
+    def split_answer(self, body: Any) -> list[dict[str, Any]] | None:
+        """See `HostedModel`. Chunks that aren't sent as events are one list."""
+        chunks = body if isinstance(body, list) else [body]
+        known = ("candidates", "promptFeedback")
+        return chunks if chunks and all(any(key in get_fields(one) for key in known) for one in chunks) else None
 
     def make_reader(self, conversation: Conversation, names: ToolNames) -> GoogleReader:
         """See `HostedModel`."""

@@ -13,7 +13,7 @@ from ferrule.formats.google import add_piece, build_extra
 from ferrule.formats.signatures import PartPositions, SignedPiece
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import get_fields
-from ferrule.models.message_builder import MessageBuilder
+from ferrule.models.message_builder import MessageBuilder, read_count
 
 # A call that Google's own parser could not read, or that names no tool: its text is in the finish message.
 _MALFORMED = {"MALFORMED_FUNCTION_CALL": "invalid_call", "UNEXPECTED_TOOL_CALL": "unexpected_call"}
@@ -50,8 +50,8 @@ class GoogleReader:
         for candidate in map(get_fields, (event.get("candidates") or ())[:1]):
             for part in map(get_fields, get_fields(candidate.get("content")).get("parts") or ()):
                 events += self._read_part(part)
-            self.end_reason = candidate.get("finishReason") or self.end_reason
-            self._finish_message = candidate.get("finishMessage") or self._finish_message
+            self.end_reason = str(candidate.get("finishReason") or self.end_reason)
+            self._finish_message = str(candidate.get("finishMessage") or self._finish_message)
         return events
 
     def _read_part(self, part: Mapping[str, Any]) -> list[Event]:
@@ -103,12 +103,12 @@ class GoogleReader:
 
 def _read_usage(used: Mapping[str, Any]) -> Usage:
     def count(name: str) -> int:
-        return used.get(name) or 0
+        return read_count(used.get(name))
 
     by_kind = map(get_fields, used.get("promptTokensDetails") or ())
     return Usage(
         count("promptTokenCount") + count("toolUsePromptTokenCount"),
         count("cachedContentTokenCount"),
         count("candidatesTokenCount") + count("thoughtsTokenCount"),
-        audio_tokens=sum(one.get("tokenCount") or 0 for one in by_kind if one.get("modality") == "AUDIO"),
+        audio_tokens=sum(read_count(one.get("tokenCount")) for one in by_kind if one.get("modality") == "AUDIO"),
     )

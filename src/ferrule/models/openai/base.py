@@ -22,6 +22,7 @@ class OpenAIModel(HostedModel):
     """
 
     provider: OpenAIProvider
+    address_has_version = True
 
     def __init__(
         self, name: str, provider: str | OpenAIProvider, api_key: str | KeyFunction | None, base_url: str | None

@@ -19,7 +19,7 @@ from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import EventKind, ProviderRequest
 from ferrule.models.key_source import KeyFunction
 from ferrule.models.openai.base import SAMPLING, OpenAIModel, make_answer_schema
-from ferrule.models.openai.chat_stream import ChatReader, classify_chunk
+from ferrule.models.openai.chat_stream import ChatReader, classify_chunk, split_completion
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import OpenAIProvider
 from ferrule.toolspec import ToolSpec
@@ -29,8 +29,9 @@ class OpenAIChat(OpenAIModel):
     """A model of a provider that speaks chat completions.
 
     `user_images`, `native_tools` and `user_media` say whether this model reads images, takes tools, and which audio and
-    files (media types, at most those of `ferrule.formats.openai.MEDIA`), where that isn't what its
-    provider's models do. Raises `ModelError` for a key, an address or a package that is missing.
+    files (media types, at most those of `ferrule.formats.openai.MEDIA`), where that isn't what its provider's models
+    do. `stream=False` asks for answers in one piece, for a server that can't stream. Raises `ModelError` for a key, an
+    address or a package that is missing.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class OpenAIChat(OpenAIModel):
         user_images: bool | None = None,
         native_tools: bool = True,
         user_media: Sequence[str] | None = None,
+        stream: bool = True,
     ) -> None:
         super().__init__(name, provider, api_key, base_url)
+        self.is_streamed = stream
         self.capabilities = Capabilities(
             reasoning=self.provider.style.reasoning is not None,
             ids=True,
@@ -63,8 +66,8 @@ class OpenAIChat(OpenAIModel):
             mode = choose_advice('using(…, mode="hermes")', "--mode hermes")
             raise ModelError(f"{self.name} has no native tools; offer them in the text: {mode}")
         messages, losses = write_messages(conversation, self.provider.style, names)
-        body: dict[str, Any] = {"model": self.model, "messages": messages, "stream": True}
-        if self.provider.usage_option:
+        body: dict[str, Any] = {"model": self.model, "messages": messages, "stream": self.is_streamed}
+        if self.provider.usage_option and self.is_streamed and "stream_options" not in self._refused:
             body["stream_options"] = {"include_usage": True}
         if tools:
             body.update(self._write_offer(tools, settings, names))
@@ -75,13 +78,18 @@ class OpenAIChat(OpenAIModel):
         """See `HostedModel`."""
         return classify_chunk(event)
 
+    def split_answer(self, body: Any) -> list[dict[str, Any]] | None:
+        """See `HostedModel`."""
+        return split_completion(body)
+
     def make_reader(self, conversation: Conversation, names: ToolNames) -> ChatReader:
         """See `HostedModel`."""
         return ChatReader(conversation, names)
 
     def _write_offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
-        offer: dict[str, Any] = {"tools": write_offers(tools, names)}
-        if settings.parallel_calls is not None:
+        strict = self.provider.strict_tools
+        offer: dict[str, Any] = {"tools": write_offers(tools, names, strict=strict)}
+        if settings.parallel_calls is not None and "parallel_tool_calls" not in self._refused:
             offer["parallel_tool_calls"] = settings.parallel_calls
         choice = settings.choice
         if choice in (None, "auto", "none", "required"):
@@ -89,7 +97,7 @@ class OpenAIChat(OpenAIModel):
         if self.provider.named_choice:
             return {**offer, "tool_choice": {"type": "function", "function": {"name": names.encode(choice)}}}
         alone = [tool for tool in tools if tool.name == choice]
-        return {**offer, "tools": write_offers(alone, names), "tool_choice": "required"}
+        return {**offer, "tools": write_offers(alone, names, strict=strict), "tool_choice": "required"}
 
     def _write_sampling(self, settings: ModelSettings) -> dict[str, Any]:
         """The settings that were given, by the provider's names."""

@@ -17,14 +17,18 @@ from ferrule.conversation import Conversation, StopReason
 from ferrule.events import Event, MessageFinished, Usage
 from ferrule.formats.openai_reading import EXTRA, join_reasoning
 from ferrule.formats.tool_offers import ToolNames
+from ferrule.models.failures import find_message
 from ferrule.models.hosted import EventKind, get_fields
-from ferrule.models.message_builder import MessageBuilder
+from ferrule.models.http import DONE
+from ferrule.models.message_builder import MessageBuilder, is_json, read_count
 
 _CONTENT_FIELDS = ("content", "tool_calls", "reasoning_content", "reasoning", "refusal", "function_call")
 
 
 def classify_chunk(event: Mapping[str, Any]) -> EventKind:
     """Whether a chunk has content, or only names a role; the last one gives a reason or the usage."""
+    if event is DONE:
+        return "end"
     choices = event.get("choices") or ()
     # Usage is alone in the last chunk; some send it with every chunk.
     if not choices and event.get("usage") is not None:
@@ -39,6 +43,19 @@ def classify_chunk(event: Mapping[str, Any]) -> EventKind:
     return kind
 
 
+def split_completion(body: Any) -> list[dict[str, Any]] | None:
+    """The chunks of a completion that wasn't streamed; None if it isn't one."""
+    choices = get_fields(body).get("choices")
+    choice = get_fields(choices[0]) if isinstance(choices, list) and choices else {}
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        return None
+    calls = message.get("tool_calls") or ()
+    delta = {**message, "tool_calls": [{**get_fields(call), "index": at} for at, call in enumerate(calls)]}
+    finish = choice.get("finish_reason") or "stop"
+    return [{"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], "usage": body.get("usage")}]
+
+
 @dataclass(slots=True, eq=False)
 class _ChatCall:
     """A call being received."""
@@ -51,11 +68,13 @@ class _ChatCall:
     @property
     def is_whole(self) -> bool:
         """Whether its arguments are complete JSON."""
-        try:
-            json.loads("".join(self.written))
-        except ValueError:
-            return False
-        return True
+        return is_json("".join(self.written))
+
+    def is_followed_by(self, arguments: str) -> bool:
+        """Whether a piece of arguments must be another call's: these are complete, and it begins an object."""
+        # Only a piece that could end them is worth parsing all of them.
+        may_be_whole = bool(self.written) and self.written[-1].rstrip().endswith("}")
+        return may_be_whole and arguments.lstrip().startswith("{") and self.is_whole
 
 
 class ChatReader:
@@ -87,12 +106,21 @@ class ChatReader:
             self._usage = _read_usage(get_fields(usage))
             if not choices:
                 self.end_reason = self.end_reason or "stop"
+        elif chunk is DONE:
+            self.end_reason = self.end_reason or "stop"
         events: list[Event] = []
         for choice in map(get_fields, choices):
             if not choice.get("index"):
-                events += self._read_delta(get_fields(choice.get("delta")))
-                self.end_reason = choice.get("finish_reason") or self.end_reason
+                events += self._read_delta(get_fields(choice.get("delta")) or self._read_whole(sent))
+                self.end_reason = str(choice.get("finish_reason") or self.end_reason)
+                if self.end_reason == "error" and (said := find_message(choice.get("error"))):
+                    self.end_reason = f"error: {said}"
         return events
+
+    def _read_whole(self, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The message of a chunk that is a whole completion, unless it repeats what came in pieces."""
+        found = split_completion(sent) if self.is_empty else None
+        return found[0]["choices"][0]["delta"] if found else {}
 
     def _read_delta(self, delta: Mapping[str, Any]) -> list[Event]:
         # Some send the reasoning under both names.
@@ -118,18 +146,22 @@ class ChatReader:
         """A text, or one of Mistral's parts: a text, or reasoning."""
         if isinstance(part, dict):
             if part.get("type") == "thinking":
-                return [
-                    event for piece in part.get("thinking") or () for event in self._read_reasoning(piece.get("text"))
-                ]
+                thoughts = part.get("thinking") or ()
+                pieces = thoughts if isinstance(thoughts, list) else [{"text": thoughts}]
+                return [event for piece in pieces for event in self._read_reasoning(get_fields(piece).get("text"))]
             part = part.get("text")
+        if isinstance(part, str) and self._builder.ends_in_reasoning:
+            part = part.lstrip("\n")  # they belong to the end of the reasoning in the model's template
         if not isinstance(part, str) or not part:
             return []
         return [*self._begin_calls(), *self._builder.add_text(part)]
 
     def _read_call(self, entry: Mapping[str, Any], function: Mapping[str, Any]) -> list[Event]:
         """A piece of a call."""
-        name = function.get("name") or ""
-        call = self._find_call(entry.get("index"), entry.get("id") or None, name)
+        name = str(function.get("name") or "")
+        index, native_id = entry.get("index"), entry.get("id")
+        native_id = None if native_id in (None, "") else str(native_id)
+        call = self._find_call(index, native_id, name)
         if name != call.name and not call.begun:
             call.name += name
         arguments = function.get("arguments")
@@ -137,6 +169,10 @@ class ChatReader:
             return []
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
+        if native_id is None and (name or call.id is None) and call.is_followed_by(arguments):
+            call = _ChatCall(None, name or call.name)
+            self._calls.append(call)
+            self._at[index] = call
         call.written.append(arguments)
         return [*self._begin_calls(until=call), *self._builder.add_arguments(call, arguments)]
 
@@ -189,7 +225,7 @@ class ChatReader:
             return "error" if not self.end_reason and self._builder.is_cut else "calls"
         if self.end_reason == "length":
             return "length"
-        return "error" if self.end_reason in ("", "content_filter", "error") else "turn"
+        return "error" if self.end_reason.partition(":")[0] in ("", "content_filter", "error") else "turn"
 
     def finish(self, is_broken: bool) -> MessageFinished:  # noqa: ARG002 - see `close`
         """See `AnswerReader`."""
@@ -205,14 +241,15 @@ class ChatReader:
 
 
 def _read_usage(usage: Mapping[str, Any]) -> Usage:
-    count = get_fields(usage.get("prompt_tokens_details")).get
+    details = get_fields(usage.get("prompt_tokens_details"))
     # DeepSeek has its own field for cached tokens.
-    cached = count("cached_tokens") or usage.get("prompt_cache_hit_tokens") or 0
-    read, wrote = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
-    thought = get_fields(usage.get("completion_tokens_details")).get("reasoning_tokens") or 0
-    if usage.get("total_tokens") == read + wrote + thought:  # xAI counts reasoning apart from the answer
+    cached = read_count(details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens"))
+    read, wrote = read_count(usage.get("prompt_tokens")), read_count(usage.get("completion_tokens"))
+    thought = read_count(get_fields(usage.get("completion_tokens_details")).get("reasoning_tokens"))
+    if read_count(usage.get("total_tokens")) == read + wrote + thought:  # xAI counts reasoning apart from the answer
         wrote += thought
-    return Usage(read, cached, wrote, count("cache_write_tokens") or 0, count("audio_tokens") or 0)
+    new, audio = read_count(details.get("cache_write_tokens")), read_count(details.get("audio_tokens"))
+    return Usage(read, cached, wrote, new, audio)
 
 
 def _add_detail(details: list[dict[str, Any]], piece: Any) -> None:

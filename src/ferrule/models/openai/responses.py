@@ -15,14 +15,17 @@ from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import EventKind, ProviderRequest
 from ferrule.models.key_source import KeyFunction
 from ferrule.models.openai.base import SAMPLING, OpenAIModel, make_answer_schema
-from ferrule.models.openai.responses_stream import ResponsesReader, classify_response_event, find_error
+from ferrule.models.openai.responses_stream import ResponsesReader, classify_response_event, find_error, split_response
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import OpenAIProvider
 from ferrule.toolspec import ToolSpec
 
 
 class OpenAIResponses(OpenAIModel):
-    """A model behind `/responses`. Nothing is stored at the provider: each request contains the whole conversation."""
+    """A model behind `/responses`. Nothing is stored at the provider: each request contains the whole conversation.
+
+    `stream=False` asks for answers in one piece, for a server that can't stream.
+    """
 
     def __init__(
         self,
@@ -32,8 +35,10 @@ class OpenAIResponses(OpenAIModel):
         api_key: str | KeyFunction | None = None,
         base_url: str | None = None,
         user_images: bool = True,
+        stream: bool = True,
     ) -> None:
         super().__init__(name, provider, api_key, base_url)
+        self.is_streamed = stream
         self.capabilities = Capabilities(
             reasoning=True,
             ids=True,
@@ -49,7 +54,7 @@ class OpenAIResponses(OpenAIModel):
     ) -> tuple[ProviderRequest, list[Loss]]:
         """See `HostedModel`."""
         items, losses = write_items(conversation, names)
-        body: dict[str, Any] = {"model": self.model, "input": items, "stream": True, "store": False}
+        body: dict[str, Any] = {"model": self.model, "input": items, "stream": self.is_streamed, "store": False}
         if tools:
             body.update(self._write_offer(tools, settings, names))
         body.update(settings.select_given(*SAMPLING))
@@ -67,13 +72,17 @@ class OpenAIResponses(OpenAIModel):
             raise self.fail(error)
         return classify_response_event(event)
 
+    def split_answer(self, body: Any) -> list[dict[str, Any]] | None:
+        """See `HostedModel`."""
+        return split_response(body)
+
     def make_reader(self, conversation: Conversation, names: ToolNames) -> ResponsesReader:
         """See `HostedModel`."""
         return ResponsesReader(conversation, names)
 
     def _write_offer(self, tools: Sequence[ToolSpec], settings: ModelSettings, names: ToolNames) -> dict[str, Any]:
         offer: dict[str, Any] = {"tools": write_offers(tools, names)}
-        if settings.parallel_calls is not None:
+        if settings.parallel_calls is not None and "parallel_tool_calls" not in self._refused:
             offer["parallel_tool_calls"] = settings.parallel_calls
         choice = settings.choice
         if choice in ("auto", "none", "required"):

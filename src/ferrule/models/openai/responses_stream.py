@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -13,12 +14,15 @@ from ferrule.formats import openai, openai_responses
 from ferrule.formats.openai_responses_reading import build_extra, can_be_sent_back
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import EventKind, get_fields
-from ferrule.models.message_builder import MessageBuilder
+from ferrule.models.message_builder import MessageBuilder, is_json, read_count
 
 Sent: TypeAlias = Mapping[str, Any]
 """An event, as decoded JSON."""
 
 _PREAMBLE = frozenset({"response.created", "response.queued", "response.in_progress"})
+_OPENINGS = frozenset(
+    {"response.output_item.added", "response.content_part.added", "response.reasoning_summary_part.added", "keepalive"}
+)
 _LAST = frozenset({"response.completed", "response.incomplete"})
 
 
@@ -33,9 +37,23 @@ def find_error(event: Mapping[str, Any]) -> Any:
 
 
 def classify_response_event(event: Mapping[str, Any]) -> EventKind:
-    """Whether an event is about the request, about the answer, or its end."""
+    """Whether an event is about the request, begins an empty item, is of the answer, or its end."""
     kind = event.get("type")
+    if kind in _OPENINGS:
+        return "opening"
     return "end" if kind in _LAST else "preamble" if kind in _PREAMBLE else "content"
+
+
+def split_response(body: Any) -> list[dict[str, Any]] | None:
+    """The events of a response that wasn't streamed; None if it isn't one."""
+    output = get_fields(body).get("output")
+    if not isinstance(output, list):
+        return None
+    items: list[dict[str, Any]] = [
+        {"type": "response.output_item.done", "output_index": at, "item": item} for at, item in enumerate(output)
+    ]
+    end = "failed" if body.get("status") == "failed" else "completed"
+    return [*items, {"type": f"response.{end}", "response": body}]
 
 
 class ResponsesReader:
@@ -48,7 +66,8 @@ class ResponsesReader:
         self._names = names
         self._others = 0
         self._last_is_text = False
-        self._has_content: set[Any] = set()
+        self._has_content: set[Hashable] = set()
+        self._keys: dict[str, Hashable] = {}
         self._reasoning: list[tuple[int, dict[str, Any]]] = []
         self._phases: dict[int, str] = {}
         self._refusal: list[str] = []
@@ -58,8 +77,8 @@ class ResponsesReader:
             "response.output_text.delta": self._read_text,
             "response.refusal.delta": self._read_refusal,
             "response.reasoning_summary_part.added": self._begin_summary,
-            "response.reasoning_summary_text.delta": lambda event: self._read_reasoning(_get_delta(event)),
-            "response.reasoning_text.delta": lambda event: self._read_reasoning(_get_delta(event)),
+            "response.reasoning_summary_text.delta": self._read_thought,
+            "response.reasoning_text.delta": self._read_thought,
             "response.function_call_arguments.delta": self._read_arguments,
             "response.completed": self._read_completion,
             "response.incomplete": self._read_incompletion,
@@ -80,7 +99,7 @@ class ResponsesReader:
         return read(sent) if read else []
 
     def _read_text(self, event: Sent) -> list[Event]:
-        self._has_content.add(event.get("output_index"))
+        self._has_content.add(self._find_item(event))
         return self._add_text(_get_delta(event))
 
     def _add_text(self, text: str) -> list[Event]:
@@ -94,6 +113,10 @@ class ResponsesReader:
             self._last_is_text = False
         return self._builder.add_reasoning(text)
 
+    def _read_thought(self, event: Sent) -> list[Event]:
+        self._has_content.add(self._find_item(event))
+        return self._read_reasoning(_get_delta(event))
+
     def _read_refusal(self, event: Sent) -> list[Event]:
         self._refusal.append(_get_delta(event))
         return self._read_text(event)
@@ -102,59 +125,102 @@ class ResponsesReader:
         """Separate the paragraphs of one summary; nothing precedes the first."""
         return self._read_reasoning("\n\n") if event.get("summary_index") else []
 
+    def _find_item(self, event: Sent) -> Hashable:
+        """The key of the item that an event belongs to: its index, or else one of its ids.
+
+        llama.cpp sends no index, and a call's `call_id` is the `item_id` of its arguments.
+        """
+        key: Hashable = event.get("output_index")
+        if key is not None:
+            return key
+        item = get_fields(event.get("item"))
+        ids = [one for one in (event.get("item_id"), item.get("id"), item.get("call_id")) if one]
+        key = next((self._keys[one] for one in ids if one in self._keys), ids[0] if ids else None)
+        self._keys.update(dict.fromkeys(ids, key))
+        return key
+
     def _begin_item(self, event: Sent) -> list[Event]:
         item = get_fields(event.get("item"))
         if item.get("type") != "function_call":
             return []
         self._others += 1
         self._last_is_text = False
+        key = self._find_item(event)
+        # A server that gives several items one index has ended the one before.
+        ended = self._builder.end_call(key) if key in self._builder.open_calls else []
+        self._has_content.discard(key)
         own = self._names.decode(item.get("name") or "")
-        return self._builder.begin_call(event.get("output_index"), own, item.get("call_id"))
+        return [*ended, *self._builder.begin_call(key, own, item.get("call_id"))]
 
     def _read_arguments(self, event: Sent) -> list[Event]:
-        index = event.get("output_index")
-        if index not in self._builder.open_calls:
+        key = self._find_item(event)
+        if key not in self._builder.open_calls:
             return []
-        self._has_content.add(index)
-        return self._builder.add_arguments(index, _get_delta(event))
+        self._has_content.add(key)
+        return self._builder.add_arguments(key, _get_delta(event))
 
     def _end_item(self, event: Sent) -> list[Event]:
         """End an item; what did not arrive in pieces is added now."""
-        item, is_new = get_fields(event.get("item")), event.get("output_index") not in self._has_content
+        item, is_new = get_fields(event.get("item")), self._find_item(event) not in self._has_content
         kind = item.get("type")
         if kind == "reasoning":
-            if can_be_sent_back(item):
-                kept = {key: value for key, value in item.items() if value is not None and key != "status"}
-                self._reasoning.append((self._others, kept))
-            return []
+            return self._end_reasoning(item, is_new)
         if kind == "message":
             return self._end_message(item, is_new)
         return self._end_call(event, item, is_new) if kind == "function_call" else []
 
+    def _end_reasoning(self, item: Sent, is_new: bool) -> list[Event]:
+        parts = map(get_fields, item.get("summary") or item.get("content") or ())
+        text = "\n\n".join(part.get("text") or "" for part in parts) if is_new else ""
+        events = self._read_reasoning(text)
+        if can_be_sent_back(item):
+            kept = {key: value for key, value in item.items() if value is not None and key != "status"}
+            self._reasoning.append((self._others, kept))
+        return events
+
     def _end_message(self, item: Sent, is_new: bool) -> list[Event]:
-        texts = [get_fields(part).get("text") or "" for part in item.get("content") or ()] if is_new else []
-        events = [event for text in texts for event in self._add_text(text)]
+        events: list[Event] = []
+        for part in map(get_fields, item.get("content") or ()) if is_new else ():
+            if refusal := part.get("refusal"):
+                self._refusal.append(refusal)
+            events += self._add_text(refusal or part.get("text") or "")
         if item.get("phase") and self._last_is_text:
             self._phases[self._others - 1] = item["phase"]
         return events
 
     def _end_call(self, event: Sent, item: Sent, is_new: bool) -> list[Event]:
-        index = event.get("output_index")
-        events = [] if index in self._builder.open_calls else self._begin_item(event)
+        key = self._find_item(event)
+        events = [] if key in self._builder.open_calls else self._begin_item(event)
+        written = item.get("arguments") or ""
+        if not isinstance(written, str):
+            written = json.dumps(written, ensure_ascii=False)
         if is_new:
-            events += self._builder.add_arguments(index, item.get("arguments") or "")
-        return [*events, *self._builder.end_call(index)]
+            events += self._builder.add_arguments(key, written)
+        # Whether other arguments were cut off is decided by the reason why the answer ended.
+        is_whole = is_json(written or ("" if item.get("status") == "incomplete" else "{}"))
+        return [*events, *self._builder.end_call(key)] if is_whole else events
 
     def _read_completion(self, event: Sent) -> list[Event]:
+        if get_fields(event.get("response")).get("status") == "incomplete":  # said by a server's last event only
+            return self._read_incompletion(event)
         self._usage = _read_usage(event)
         self.end_reason = "completed"
-        return []
+        return self._read_output(event)
+
+    def _read_output(self, event: Sent) -> list[Event]:
+        """The items of the last event, where a server sent them only there."""
+        output = get_fields(event.get("response")).get("output")
+        if not self.is_empty or not isinstance(output, list):
+            return []
+        items = ({"output_index": at, "item": item} for at, item in enumerate(output))
+        return [found for item in items for found in self._end_item(item)]
 
     def _read_incompletion(self, event: Sent) -> list[Event]:
         self._usage = _read_usage(event)
         details = get_fields(get_fields(event.get("response")).get("incomplete_details"))
-        self.end_reason = str(details.get("reason") or "incomplete")
-        return []
+        # Servers without details have one reason only: the limit.
+        self.end_reason = str(details.get("reason") or "max_output_tokens")
+        return self._read_output(event)
 
     def close(self, is_broken: bool) -> list[Event]:  # noqa: ARG002 - an answer with a finish reason is complete
         """See `AnswerReader`."""
@@ -187,6 +253,6 @@ def _get_delta(event: Sent) -> str:
 
 def _read_usage(event: Sent) -> Usage:
     usage = get_fields(get_fields(event.get("response")).get("usage"))
-    count = get_fields(usage.get("input_tokens_details")).get
-    cached, new = count("cached_tokens") or 0, count("cache_write_tokens") or 0
-    return Usage(usage.get("input_tokens") or 0, cached, usage.get("output_tokens") or 0, new)
+    details = get_fields(usage.get("input_tokens_details"))
+    cached, new = read_count(details.get("cached_tokens")), read_count(details.get("cache_write_tokens"))
+    return Usage(read_count(usage.get("input_tokens")), cached, read_count(usage.get("output_tokens")), new)

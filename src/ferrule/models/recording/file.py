@@ -54,7 +54,8 @@ class Exchange:
             images = tuple(_find_image(image, conversation) for image in row.get("prompt_images", ()))
             ids, confidences = tuple(row.get("prompt_ids", ())), tuple(row.get("confidences", ()))
             withheld = tuple(ToolCall(**call) for call in row.get("withheld") or ())
-            finished = MessageFinished(answer, usage, row["stop"], ids, images, confidences, withheld)
+            stop, detail = row["stop"], row.get("detail", "")
+            finished = MessageFinished(answer, usage, stop, ids, images, confidences, withheld, detail)
         except (ConversationError, LookupError, TypeError, ValueError) as error:
             raise SettingsError(f"row {self.line} can't be replayed ({error!r}); record it again") from error
         return [*events, finished]
@@ -84,7 +85,7 @@ def make_row(model: str, request: Request, continued: Exchange | None, events: S
     row["events"] = facts.hide_events(events_to_json(events[:-1], finished.message))
     usage = finished.usage
     row |= {"answer": answer, "usage": {one.name: getattr(usage, one.name) for one in fields(usage)}}
-    row["stop"] = finished.stop
+    row |= {"stop": finished.stop, **({"detail": finished.detail} if finished.detail else {})}
     if finished.prompt_ids and not facts:
         row["prompt_ids"] = list(finished.prompt_ids)
     if finished.confidences:

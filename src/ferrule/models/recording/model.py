@@ -15,7 +15,7 @@ from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation
 from ferrule.errors import ModelError, RequestNotRecorded, SettingsError
 from ferrule.events import Event, MessageFinished
-from ferrule.models.naming import get_model
+from ferrule.models.naming import find_model, get_model
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.models.recording.differences import describe_differences, find_nearest
 from ferrule.models.recording.facts import Facts
@@ -114,7 +114,7 @@ class RecordedModel:
     def _find_key(self, given: str | Model | None) -> str:
         """The name under which the file holds the model."""
         if given is not None:
-            return given if isinstance(given, str) else given.name
+            return given if isinstance(given, str) else find_model(given).name
         names = list(self._file.models)
         if not names:
             missing = "is empty" if self.path.exists() else "doesn't exist"

@@ -14,9 +14,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ferrule._util.secret_words import PASSWORD_IN_ADDRESS
 from ferrule.execution.secrets import SCRUBBED, is_secret_name
 from ferrule.models.keys import read_keys
 
+_PASSWORD_IN_ADDRESS = re.compile(PASSWORD_IN_ADDRESS)
+_FOLDERS = ("PWD", "OLDPWD")
+"""Variables that are no passwords, although `db_pwd` is one."""
 _SHORTEST = 8
 """Characters of a value in the environment that is taken for a key: a shorter one occurs in ordinary text."""
 
@@ -57,7 +61,7 @@ class SecretFinder:
         held = {
             f"the environment variable {name}": value
             for name, value in os.environ.items()
-            if is_secret_name(name) or name.endswith("_TOKEN")
+            if (is_secret_name(name) and name not in _FOLDERS) or _PASSWORD_IN_ADDRESS.search(value)
         }
         saved = {f"the saved key {name}": value for name, value in read_keys().items()}
         given = {f"the option {name}": value for name, value in keys.items()}
