@@ -21,9 +21,28 @@ FIELDS = {
     },
     "required": ["name", "news"],
 }
+FORMATS = {
+    "type": "object",
+    "properties": {
+        "mail": {"type": "string", "format": "email"},
+        "day": {"type": "string", "format": "date"},
+        "at": {"type": "string", "format": "date-time", "default": "2026-01-01T00:00:00Z"},
+        "site": {"type": "string", "format": "uri"},
+        "size": {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"], "default": "l"},
+        "colour": {"type": "string", "oneOf": [{"const": "#f00", "title": "Red"}, {"const": "#00f", "title": "Blue"}]},
+        "days": {
+            "type": "array",
+            "items": {"anyOf": [{"const": "mon", "title": "Monday"}, {"const": "tue", "title": "Tuesday"}]},
+            "default": ["tue"],
+        },
+        "news": {"type": "boolean", "default": True},
+    },
+    "required": ["mail", "day", "site", "colour"],
+}
 MESSAGES = [{"role": "user", "content": {"type": "text", "text": "Say hello."}}]
 QUESTIONS = {
     "form": ("elicitation/create", {"message": "Who is there?\n\x1b[31mred", "requestedSchema": FIELDS}),
+    "formats": ("elicitation/create", {"message": "Who?", "requestedSchema": FORMATS}),
     "open": (
         "elicitation/create",
         {"mode": "url", "message": "Log in", "url": "https://example.org/x", "elicitationId": "1"},

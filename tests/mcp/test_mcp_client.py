@@ -18,8 +18,15 @@ from ferrule.conversation import Image, Text, ToolCall
 from ferrule.errors import ArgumentsInvalid, RegistryError, SettingsError
 from ferrule.events import ToolProgress
 from ferrule.execution import Policy
-from ferrule.mcp import MCPServer, serving
+from ferrule.execution.call_clock import CallClock
+from ferrule.mcp import MCPServer, remote_tools, serving
+from ferrule.mcp.target import parse_target
+from ferrule.models.hosted import ProviderRequest
 from ferrule.models.scripted import ScriptedModel
+from ferrule.sandbox.shell import ShellSandbox
+from ferrule.sandbox.shell.process import CommandStart
+from ferrule.session.project_file import ProjectSettings, ServerData
+from ferrule.tools.decorator import Tool
 from ferrule.tools.registry import ToolRegistry
 from ferrule.tools.scope import CallScope
 from ferrule.toolspec import Annotations
@@ -112,8 +119,10 @@ async def test_arguments_are_checked_before_they_are_sent(address: str) -> None:
     assert "- b: got nothing" in wrong.text
 
 
-async def test_progress_is_heard(address: str) -> None:
+async def test_progress_is_heard(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[ToolProgress] = []
+    restarts: list[CallClock] = []
+    monkeypatch.setattr(CallClock, "restart", lambda clock: restarts.append(clock))
     async with MCPServer(address) as server:
         await result_of(server, "steps", scope=CallScope(ToolCall("call_1", "steps", "{}"), emit=heard.append))
     assert [(one.call_id, one.text, one.fraction) for one in heard] == [
@@ -121,6 +130,7 @@ async def test_progress_is_heard(address: str) -> None:
         ("call_1", "step 2", 0.5),
         ("call_1", "step 4", 1.0),
     ]
+    assert len(restarts) == 3, "each message begins the timeout anew"
 
 
 async def test_a_cancelled_call_is_cancelled_at_the_server_which_stays(address: str) -> None:
@@ -195,18 +205,6 @@ async def test_over_stdio_the_process_lives_as_long_as_the_server_is_open() -> N
         assert (await result_of(server, "fail")).text == "error: the disk is full"
 
 
-def test_a_server_is_named_after_its_command_or_address() -> None:
-    named = {
-        "npx -y @modelcontextprotocol/server-filesystem /tmp": "server-filesystem",
-        "python3.12 -m notes.server": "notes_server",
-        "/usr/bin/python /home/me/weather.py": "weather",
-        "https://me:secret@mcp.example.com/mcp": "mcp_example_com",
-        "http://127.0.0.1:8000/mcp": "localhost",
-    }
-    assert {command: MCPServer(command).name for command in named} == named
-    assert "secret" not in repr(MCPServer("https://me:secret@mcp.example.com/mcp?key=secret"))
-
-
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
@@ -215,8 +213,12 @@ def test_a_server_is_named_after_its_command_or_address() -> None:
         ("http:///mcp", {}, "has no host"),
         ("server", {"name": "a b"}, "1 to 32 letters"),
         ("server", {"timeout": 0}, "seconds above 0, not 0"),
+        ("server", {"start_timeout": "5"}, "seconds above 0, not '5'"),
+        ("server", {"env": {"PORT": 80}}, "values of env must be text, but 'PORT' has a value of type int"),
         ("server", {"headers": {}}, "headers are for a server at an address"),
         ("http://host/mcp", {"env": {}}, "env and cwd are for a server that is started"),
+        ("server", {"headers": {"X-A": "b"}}, "headers are for a server at an address"),
+        ("http://host/mcp", {"env": {"A": "b"}}, "env and cwd are for a server that is started"),
     ],
 )
 def test_what_names_no_server_is_refused(given: str, options: dict, message: str) -> None:
@@ -281,3 +283,41 @@ async def test_an_unopened_server_can_be_pickled() -> None:
 def test_a_server_that_is_no_text_is_refused(server: object) -> None:
     with pytest.raises(SettingsError, match=r"is named by its command, .* or by its http address, not"):
         MCPServer(server)  # type: ignore[arg-type]
+
+
+def test_the_representation_of_a_server_shows_no_secret(tmp_path: Path) -> None:
+    address = "https://me:hunter2@example.com/mcp?token=hunter2"
+    targets = [
+        parse_target(address, None, None, {"X-Key": "hunter2"}),
+        parse_target("run -t hunter2", {"A": "hunter2"}, None, None),
+    ]
+    declared = [
+        ServerData(url=address, headers={"Authorization": "hunter2"}),
+        ServerData(command=("run", "--token", "hunter2"), env={"A": "hunter2"}),
+    ]
+    settings = ProjectSettings(mcp={"one": declared[0], "two": declared[1]})
+    request = ProviderRequest("/chat", {}, {"Authorization": "hunter2"})
+    start = CommandStart(["true"], {"A": "hunter2"}, (0, 1, 2), 1, 1)
+    shell = ShellSandbox(tmp_path, environment={"A": "hunter2"})
+    for one in (*targets, *declared, settings, request, start, shell):
+        assert "hunter2" not in f"{one!r} {one}"
+    assert repr(targets[0]) == "<ServerTarget https://example.com/mcp>"
+    assert repr(declared[1]) == "ServerData(command=['run', '--token', '[scrubbed]'], url=None, env=['A'], headers=[])"
+
+
+def test_many_names_that_are_taken_are_prefixed_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+
+    class Counted(remote_tools.ToolNames):
+        def __init__(self, *arguments: object) -> None:
+            made.append(self)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(remote_tools, "ToolNames", Counted)
+    names = [*(f"read_{number}" for number in range(40)), "files_read_1", "x" * 64]
+    tools = [Tool.from_schema(name, "", {"type": "object"}, print) for name in names]
+    renamed = [one.name for one in remote_tools.rename_taken(tools, {*names[:40], "x" * 64}, "files")]
+    assert renamed[:3] == ["files_read_0", "files_read_1_2", "files_read_2"]
+    assert len(set(renamed)) == len(names)
+    assert all(len(name) <= 64 for name in renamed)
+    assert len(made) == 1

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +18,7 @@ from scripted_http import ScriptedServer, json_reply
 from terminals import ferrule
 
 from ferrule.cli.mcp import print_tools
+from ferrule.mcp import MCPServer
 
 
 def test_list_shows_tools_and_what_is_wrong_with_others(
@@ -22,8 +26,9 @@ def test_list_shows_tools_and_what_is_wrong_with_others(
 ) -> None:
     print_tools(addresses["newest"], 60, as_json=False)
     shown, told = capsys.readouterr()
-    assert "add  (from mcp:localhost)\n  Add two numbers.\n    --a  (integer, required)\n" in shown
-    assert "    --b  (integer, required)\nerase  (from mcp:localhost, reads only" in shown
+    origin = MCPServer(addresses["newest"]).origin
+    assert f"add  (from {origin})\n  Add two numbers.\n    --a  (integer, required)\n" in shown
+    assert f"    --b  (integer, required)\nerase  (from {origin}, reads only" in shown
     odd, strict, _ = told.splitlines()
     assert odd.startswith("ferrule: the MCP server localhost: 'odd' is not offered: the tool 'odd': not a JSON Schema")
     assert strict.startswith("ferrule: the MCP server localhost: 'strict' is offered, but of its schema word.pattern: ")
@@ -81,6 +86,69 @@ def test_serve_refuses_an_address_that_is_none() -> None:
     done = ferrule("mcp", "serve", "--http", "127.0.0.1:99999")
     assert done.returncode == 2
     assert done.stderr.startswith("ferrule: --http 127.0.0.1:99999: write it as HOST:PORT")
+
+
+def test_a_taken_port_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = ferrule("mcp", "serve", "--http", address)
+    assert (done.returncode, done.stderr) == (2, f"ferrule: {address}: Address already in use\n")
+
+
+def test_serve_works_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    (tmp_path / "place" / "note.txt").write_text("two litres\n")
+    (tmp_path / "rules.toml").write_text('rules = [{ action = "allow", tool = "read_file" }]')
+    words = ["mcp", "serve", "coding", "--policy", "../rules.toml", "--folder", str(tmp_path / "place")]
+    served = shlex.join([sys.executable, "-m", "ferrule", *words])
+    assert "two litres" in ferrule("mcp", "call", "--yes", served, "read_file", "--path", "note.txt").stdout
+    missing = ferrule("mcp", "serve", "coding", "--folder", tmp_path / "nowhere")
+    assert (missing.returncode, missing.stderr) == (2, f"ferrule: {tmp_path}/nowhere: No such file or directory\n")
+
+
+SPEAKING = """
+from ferrule import tool
+
+@tool
+def speak() -> str:
+    '''Print, and wait until it was seen.'''
+    print("it speaks")
+    with open("seen") as seen:
+        return seen.read()
+"""
+
+
+OPENING = {
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+}
+SPEAK = {"method": "tools/call", "params": {"name": "speak", "arguments": {}}}
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_prints_of_served_tools_reach_stderr_at_once(tmp_path: Path, transport: str) -> None:
+    (tmp_path / "speak_tool.py").write_text(SPEAKING)
+    os.mkfifo(tmp_path / "seen")
+    command = [sys.executable, "-m", "ferrule", "mcp", "serve", "--yes", "--folder", str(tmp_path), "."]
+    words = [*command, "--http", ":0"] if transport == "http" else command
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, **pipes) as process, ThreadPoolExecutor() as pool:
+        if transport == "http":
+            address = process.stderr.readline().split()[-1]
+            calling = pool.submit(ferrule, "mcp", "call", "--yes", address, "speak")
+        else:
+            for message in ({**OPENING, "id": 1}, {"method": "notifications/initialized"}, {**SPEAK, "id": 2}):
+                process.stdin.write(f"{json.dumps({'jsonrpc': '2.0', **message})}\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == 1
+        assert process.stderr.readline() == "it speaks\n"
+        (tmp_path / "seen").write_text("seen")
+        if transport == "http":
+            assert calling.result().stdout == "seen\n"
+        else:
+            assert json.loads(process.stdout.readline())["result"]["content"][0]["text"] == "seen"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=20)[0] == ""
 
 
 def test_serve_ends_by_ctrl_c() -> None:

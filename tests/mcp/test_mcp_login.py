@@ -85,6 +85,16 @@ async def test_the_port_that_a_server_knows_is_used_again_if_it_is_free(guarded:
             assert await login.context.storage.get_client_info() is None
 
 
+async def test_each_login_of_a_connection_has_its_own_answer(guarded: str) -> None:
+    """A server asks again where a tool needs a wider scope."""
+    async with open_login(guarded, lambda address: None) as login:
+        back = login.context.client_metadata.redirect_uris[0]
+        for code in ("first", "second"):
+            await login.context.redirect_handler("http://127.0.0.1/authorize")
+            await asyncio.to_thread(lambda code=code: urllib.request.urlopen(f"{back}?code={code}", timeout=30).read())
+            assert (await login.context.callback_handler()).code == code
+
+
 async def test_a_refused_login_says_so(guarded: str) -> None:
     def refuse(address: str) -> None:
         back = parse_qs(urlsplit(address).query)["redirect_uri"][0]
@@ -122,7 +132,7 @@ def test_the_commands_log_in_and_out(guarded: str, tmp_path: Path) -> None:
     assert (process.returncode, rest) == (0, "")
     assert shown == f"logged in; the tokens are in {find_token_file(guarded)}\n"
     listed = ferrule("mcp", "list", guarded)
-    assert listed.stdout.startswith("count_renewals  (from mcp:localhost)")
+    assert listed.stdout.startswith("count_renewals  (from mcp:localhost@")
     assert ferrule("mcp", "logout", guarded).stdout == "logged out\n"
     again = ferrule("mcp", "list", guarded)
     assert (again.returncode, len(again.stderr.splitlines())) == (2, 1)

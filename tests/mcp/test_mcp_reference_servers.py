@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from mcp_calls import result_of
 
+from ferrule.conversation import Image
 from ferrule.mcp import MCPServer
 from ferrule.mcp.requests import ElicitationRequest, SamplingAnswer, SamplingRequest
 
 pytestmark = pytest.mark.slow
+TASK = "'simulate-research-query' is not offered: it can only be run as a task, which isn't supported"
 Install = Callable[[str], Path]
 
 
@@ -69,7 +71,9 @@ async def test_everything(npm: Install, caplog: pytest.LogCaptureFixture) -> Non
     for _ in range(8):
         async with MCPServer([str(program)]) as server:
             assert (await result_of(server, "echo", message="hi")).text == "Echo: hi"
-    assert caplog.records == []
+            assert server.instructions.startswith("# Everything Server")
+            assert server.problems == (TASK,)
+    assert set(caplog.messages) == {f"the MCP server mcp-server-everything: {TASK}"}
     async with MCPServer([str(program)], elicit=elicit, sample=sample) as server, server.open_tools(()):
         weather = await result_of(server, "get-structured-content", location="Chicago")
         assert weather.text.count("temperature") == 1
@@ -93,6 +97,10 @@ async def test_files(npm: Install, tmp_path: Path) -> None:
         assert (listed.text, listed.data) == ("[FILE] a.txt", {"content": "[FILE] a.txt"})
         assert (await result_of(server, "read_text_file", path=str(tmp_path / "a.txt"))).text == "the text of a"
         assert (await result_of(server, "read_text_file", path="/etc/passwd")).status == "error"
+        # It repeats its blocks in the structured content.
+        (tmp_path / "a.png").write_bytes(b"\x89PNG")
+        picture = await result_of(server, "read_media_file", path=str(tmp_path / "a.png"))
+        assert picture.content == (Image(b"\x89PNG"),)
 
 
 async def test_memory(npm: Install, tmp_path: Path) -> None:
@@ -130,4 +138,4 @@ def test_the_commands_print_nothing_else(npm: Install) -> None:
     command = [sys.executable, "-m", "ferrule", "mcp"]
     for words in (["list", str(program)], ["call", "--yes", str(program), "echo", "--message", "hi"]):
         done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120, check=True)
-        assert done.stderr == ""
+        assert done.stderr == f"ferrule: the MCP server mcp-server-everything: {TASK}\n"

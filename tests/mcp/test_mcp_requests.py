@@ -45,7 +45,10 @@ async def test_only_what_is_supplied_is_declared_and_answered() -> None:
     assert await ask("capabilities") == {}
     assert set(await ask("capabilities", elicit=elicit)) == {"elicitation"}
     assert set(await ask("capabilities", elicit=elicit, sample=sample)) == {"elicitation", "sampling"}
-    assert await ask("form", elicit=elicit) == {"action": "accept", "content": {"name": "Ada", "news": True}}
+    assert await ask("form", elicit=elicit) == {
+        "action": "accept",
+        "content": {"name": "Ada", "news": True, "colour": "blue"},
+    }
     assert await ask("open", elicit=elicit) == {"action": "decline"}
     assert (await ask("sample", sample=sample))["message"] == "too long"
 
@@ -68,6 +71,32 @@ async def test_a_person_is_asked_for_each_field_until_it_fits() -> None:
     assert "'A' is too short" in text
     assert "  colour (one of red, blue; Enter for blue)\n" in text
     assert "  send this answer? [y]es, [n]o: " in text
+
+
+async def test_formats_are_checked_and_choices_are_shown_by_their_titles() -> None:
+    wrong = ["ada", "12.1.2026", "2026-02-30", "tomorrow", "2026-01-01T00:00:00", "example.com", "huge", "Green"]
+    typed = [wrong[0], "ada@example.com", *wrong[1:3], "2026-02-28", *wrong[3:5], "", wrong[5], "https://example.com"]
+    typed += [wrong[6], "small", wrong[7], "#00F", "Monday, tue", "", "y"]
+    requests, shown = session_requests("\n".join([*typed, ""]))
+    answered = await ask("formats", elicit=requests.elicit)
+    assert answered["content"] == {
+        "mail": "ada@example.com",
+        "day": "2026-02-28",
+        "at": "2026-01-01T00:00:00Z",
+        "site": "https://example.com",
+        "size": "s",
+        "colour": "#00f",
+        "days": ["mon", "tue"],
+        "news": True,
+    }
+    text = shown.getvalue()
+    assert "'ada' is no email; write it as ada@example.com" in text
+    assert "'2026-01-01T00:00:00' is no date-time; write it as 2026-11-28T09:00:00Z" in text
+    assert "  size (one of Small, Large; Enter for Large)\n" in text
+    assert "  colour (one of Red, Blue; required)\n" in text
+    assert "  days (some of Monday, Tuesday, separated by commas; Enter for Tuesday)\n" in text
+    assert "  news (boolean; Enter for yes)\n" in text
+    assert sum(one in text for one in wrong) == len(wrong)
 
 
 @pytest.mark.parametrize(

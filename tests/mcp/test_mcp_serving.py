@@ -21,7 +21,7 @@ from mcp_types import ImageContent, TextContent
 from ferrule import CallScope, Image, Text, ToolFailed, ToolRegistry, Toolset, calculator, tool
 from ferrule.errors import SettingsError
 from ferrule.execution import FileJournal, Policy, Rule
-from ferrule.mcp import MCPServer, serve
+from ferrule.mcp import MCPServer, http_bodies, serve
 
 Serving = Callable[..., Any]
 PIXEL = b"\x89PNG the bytes"
@@ -69,6 +69,14 @@ def mumble(scope: CallScope) -> str:
     return "said"
 
 
+@tool
+def repeat(scope: CallScope) -> str:
+    """Report the same fraction twice."""
+    for fraction in (0.0, 0.0, None, 0.5, 0.5, 1.0):
+        scope.report_progress("on", fraction)
+    return "repeated"
+
+
 class Visits(Toolset):
     """Counts its calls."""
 
@@ -108,14 +116,14 @@ def guess(town: str) -> dict[str, int]:
     return {"people": town}
 
 
-REGISTRY = ToolRegistry([calculator, draw, drop, count, mumble, Visits])
+REGISTRY = ToolRegistry([calculator, draw, drop, count, mumble, repeat, Visits])
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_sdks_client_lists_and_calls(serving: Serving, mode: Any) -> None:
     async with serving(REGISTRY) as address, Client(address, mode=mode) as client:
         listed = {one.name: one for one in (await client.list_tools()).tools}
-        assert list(listed) == ["calculator", "draw", "drop", "count", "mumble", "visit"]
+        assert list(listed) == ["calculator", "draw", "drop", "count", "mumble", "repeat", "visit"]
         assert listed["calculator"].input_schema == calculator.parameters
         assert listed["calculator"].annotations.read_only_hint is True
         hints = listed["drop"].annotations
@@ -186,8 +194,20 @@ async def test_the_policy_and_the_journal_are_part_of_it(serving: Serving, tmp_p
 @pytest.mark.parametrize(
     ("name", "arguments", "steps"),
     [
-        ("count", {"to": 3}, [("at 0", 1.0), ("at 1", 1.0), ("at 2", 1.0)]),
-        ("mumble", {}, [("one", None), ("two", None)]),
+        ("count", {"to": 4}, [("at 0", 0.0, 1.0), ("at 1", 0.25, 1.0), ("at 2", 0.5, 1.0), ("at 3", 0.75, 1.0)]),
+        ("mumble", {}, [("one", 1.0, None), ("two", 2.0, None)]),
+        (
+            "repeat",
+            {},
+            [
+                ("on", 0.0, 1.0),
+                ("on", 1e-6, 1.0),
+                ("on", 2e-6, None),
+                ("on", 0.5, 1.0),
+                ("on", 0.500001, 1.0),
+                ("on", 1.0, 1.0),
+            ],
+        ),
     ],
 )
 async def test_progress_grows_and_comes_before_the_result(
@@ -200,7 +220,7 @@ async def test_progress_grows_and_comes_before_the_result(
 
     async with serving(REGISTRY) as address, Client(address) as client:
         await client.call_tool(name, arguments, progress_callback=hear)
-    assert [(message, total) for _, total, message in heard] == steps
+    assert [(message, progress, total) for progress, total, message in heard] == steps
     numbers = [progress for progress, _, _ in heard]
     assert numbers == sorted(set(numbers))
 
@@ -239,7 +259,7 @@ async def test_a_toolset_is_made_once_for_all_clients(serving: Serving) -> None:
 async def test_ours_and_ours(serving: Serving) -> None:
     heard = []
     async with serving(REGISTRY) as address, MCPServer(address, name="ours") as server:
-        assert server.registry.names == ("calculator", "draw", "drop", "count", "mumble", "visit")
+        assert server.registry.names == ("calculator", "draw", "drop", "count", "mumble", "repeat", "visit")
         assert server.registry.get("drop").annotations == drop.annotations
         assert server.registry.get("calculator").parameters == calculator.parameters
         assert (await result_of(server, "draw")).content == (Text("look:"), Image(PIXEL))
@@ -286,3 +306,21 @@ async def test_an_unknown_transport_and_a_taken_address_are_refused(serving: Ser
         with pytest.raises(OSError, match="in use"):
             async with serving(REGISTRY, port=port):
                 pass
+
+
+@pytest.mark.parametrize("size", [100, 20_000])
+async def test_an_answer_over_http_is_bounded(serving, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    @tool
+    def repeat() -> str:
+        """Repeat a letter."""
+        return "x" * size
+
+    async with serving(ToolRegistry([repeat])) as address, MCPServer(address) as server:
+        monkeypatch.setattr(http_bodies, "MOST_BYTES", 10_000)
+        result = await result_of(server, "repeat")
+        if size < 10_000:
+            assert result.text == "x" * size
+            return
+        assert result.text.endswith("gave no result: its answer isn't read: it has more than 50 MB")
+        monkeypatch.undo()
+        assert (await result_of(server, "repeat")).status == "ok"

@@ -20,6 +20,8 @@ from ferrule.builtin_tools import calculator
 from ferrule.cli.session_options import SessionOptions, open_session
 from ferrule.errors import RegistryError
 from ferrule.mcp import MCPServer
+from ferrule.session.project_file import ServerData
+from ferrule.session.servers import SessionServers
 from ferrule.session.session import SessionRunner
 from ferrule.tools.registry import ToolRegistry
 
@@ -63,13 +65,48 @@ def test_always_holds_for_the_rest_of_the_chat(strange: Strange) -> None:
     script = [calling("pid"), says("One."), calling("pid"), says("Two.")]
     with asked(*script) as model, Terminal("chat", *model, "--mcp", shlex.join(strange("none"))) as terminal:
         terminal.type("Which?\r")
-        terminal.expect("this session (every call of pid)?")
+        terminal.expect("this session (every call of pid as the server defines it now)?")
         terminal.type("a\r")
         terminal.expect("One.")
         terminal.type("Again?\r")
         assert "this session" not in terminal.expect("Two.")
         terminal.type("/quit\r")
         assert terminal.ended() == 0
+
+
+def test_an_always_does_not_count_for_a_tool_that_its_server_has_changed(strange: Strange) -> None:
+    script = [calling("pid"), says("One."), calling("pid"), says("Two.")]
+    with asked(*script) as model, Terminal("chat", *model, "--mcp", shlex.join(strange("changing"))) as terminal:
+        terminal.type("Which?\r")
+        terminal.expect("this session (every call of pid as the server defines it now)?")
+        terminal.type("a\r")
+        terminal.expect("One.")
+        terminal.type("Again?\r")
+        shown = terminal.expect("this session (every call of pid as the server defines it now)?")
+        assert '! the server has changed this tool since the last "always":' in shown
+        assert "│ -Give the process's id, for the 1. time." in shown
+        assert "│ +Give the process's id, for the 2. time." in shown
+        terminal.type("n\r")
+        terminal.expect("Two.")
+        terminal.type("/quit\r")
+        assert terminal.ended() == 0
+
+
+async def test_declared_servers_of_both_kinds_start(strange: Strange, addresses: dict[str, str]) -> None:
+    declared = {
+        "bare": ServerData(command=tuple(strange("none"))),
+        "given": ServerData(command=tuple(strange("none")), env={"A": "b"}),
+        "address": ServerData(url=addresses["newest"]),
+        "greeted": ServerData(url=addresses["newest"], headers={"X-A": "b"}),
+    }
+    servers = SessionServers([], 20, declared=declared)
+    try:
+        await servers.open(require_all=True)
+        assert servers.origins == ("mcp:bare", "mcp:given", "mcp:address", "mcp:greeted")
+        names = (await servers.add_to(ToolRegistry())).names
+    finally:
+        await servers.close()
+    assert {"pid", "given_pid", "erase", "greeted_erase"} <= set(names)
 
 
 def options(url: str, *servers: str, timeout: float = 20) -> SessionOptions:

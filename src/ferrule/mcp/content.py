@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ferrule.conversation import Image, Text, ToolResult
@@ -23,14 +23,32 @@ if TYPE_CHECKING:
 _MOST_SEARCHED = 50_000_000
 """Values of structured content times characters of text, which are compared in about a second."""
 _MOST_SHOWN = 300
+_FEW, _LONG = 20, 100_000
+_CONTENTS = {"text", "data", "resource", "blob", "uri"}
+"""The fields of a block that hold its content."""
+_NOTE = "[the {} of the type {} in this result]"
+_IS_NOTE = re.compile(r"\[the \w+ of the type \S+ in this result\]")
 
 
 def read_parts(result: CallToolResult) -> list[Text | Image]:
-    """Convert an MCP result to parts, in order; structured content comes last, unless a text contains the same."""
+    """Convert an MCP result to parts, in order; structured content comes last, unless the parts contain the same."""
     parts = [part for block in result.content for part in _read_block(block)]
-    if result.structured_content is not None and not _is_in_text(result.structured_content, parts):
-        parts.append(Text(json.dumps(result.structured_content, ensure_ascii=False)))
+    if result.structured_content is not None:
+        binary = {data: (kind, name) for block in result.content for data, kind, name in _list_binary(block)}
+        # What a model sees as an image, or can't see, is of no use to it as base64.
+        structured, images = _extract_binary(result.structured_content, binary)
+        if images or not _is_in_text(structured, parts, {block.type for block in result.content}):
+            parts += [Text(json.dumps(structured, ensure_ascii=False)), *images]
     return parts
+
+
+def is_short(result: CallToolResult) -> bool:
+    """Whether it takes no time to convert a result; anything else is for a thread."""
+    if result.structured_content is not None or len(result.content) > _FEW:
+        return False
+    return all(
+        len(getattr(block, "text", "")) < _LONG and block.type in ("text", "resource_link") for block in result.content
+    )
 
 
 def read_failure(result: CallToolResult) -> str:
@@ -96,6 +114,35 @@ def _read_block(block: ContentBlock) -> Iterator[Text | Image]:
         yield Text(f"[a link to the resource {block.uri}, {block.name}{about}; its content was not sent]")
 
 
+def _list_binary(block: ContentBlock) -> Iterator[tuple[str, str, str]]:
+    """The base64 of a block, if it has any, with the type of the block and the media type."""
+    if block.type in ("image", "audio") and block.data:
+        yield block.data, block.type, block.mime_type
+    elif block.type == "resource":
+        blob = getattr(block.resource, "blob", None)
+        if blob:
+            yield blob, block.type, block.resource.mime_type or "bytes"
+
+
+def _extract_binary(value: Any, binary: Mapping[str, tuple[str, str]]) -> tuple[Any, list[Image]]:
+    """Replace the base64 of blocks in structured content by notes; returns the images among them that no block has."""
+    if isinstance(value, str):
+        known = binary.get(value)
+        return (value, []) if known is None else (_NOTE.format(*known), [])
+    if isinstance(value, list):
+        found = [_extract_binary(one, binary) for one in value]
+        return [one for one, _ in found], [image for _, images in found for image in images]
+    if not isinstance(value, dict):
+        return value, []
+    data, media_type = value.get("data"), value.get("mimeType")
+    if value.get("type") == "image" and isinstance(data, str) and isinstance(media_type, str) and data not in binary:
+        image = _read_image(data, media_type)
+        if isinstance(image, Image):
+            return value | {"data": _NOTE.format("image", media_type)}, [image]
+    found = [_extract_binary(one, binary) for one in value.values()]
+    return dict(zip(value, [one for one, _ in found], strict=True)), [image for _, images in found for image in images]
+
+
 def _read_resource(block: EmbeddedResource) -> Text | Image:
     from mcp_types import TextResourceContents
 
@@ -127,8 +174,10 @@ def _describe_omitted(kind: str, data: bytes | None) -> str:
     return f"[left out: {kind}, {size}]"
 
 
-def _is_in_text(structured: Any, parts: Iterable[Text | Image]) -> bool:
-    """Whether the texts already say what the structured content does, as the specification recommends.
+def _is_in_text(structured: Any, parts: Iterable[Text | Image], types: Collection[str] = ()) -> bool:
+    """Whether the parts already say what the structured content does, as the specification recommends.
+
+    `types` are those of the result's blocks, which structured content may repeat, with a note for their base64.
 
     That is the same JSON, or any text that has each of its values: "3 files: a, b, c" for `{"files": ["a", "b", "c"]}`.
     The SDK's own servers wrap values other than objects in `{"result": …}`, and write the inner value as text.
@@ -140,23 +189,31 @@ def _is_in_text(structured: Any, parts: Iterable[Text | Image]) -> bool:
     ):
         return True
     return any(_parse_or_keep(text) in (structured, inner) for text in texts) or _has_values(
-        "\n".join(texts), structured
+        "\n".join(texts), structured, types
     )
 
 
-def _has_values(text: str, structured: Any) -> bool:
+def _has_values(text: str, structured: Any, types: Collection[str]) -> bool:
     """Whether each value of the structured content, at any depth, stands in a text; not looked for in much of both."""
     leaves: list[str] = []
+    is_repeated = False
     waiting = [structured]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, dict | list):
-            waiting += value.values() if isinstance(value, dict) else value
+        if isinstance(value, dict):
+            is_block = value.get("type") in types and not _CONTENTS.isdisjoint(value)
+            waiting += [one for name, one in value.items() if not (is_block and name in ("type", "mimeType"))]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) and _IS_NOTE.fullmatch(value):
+            is_repeated = True
         elif isinstance(value, str):
             leaves.append(value)
         else:
             leaves.append(json.dumps(value))
-    if not leaves or len(leaves) * len(text) > _MOST_SEARCHED:
+    if not leaves:
+        return is_repeated
+    if len(leaves) * len(text) > _MOST_SEARCHED:
         return False
     return all(_stands_in(leaf, text) for leaf in leaves)
 

@@ -76,6 +76,7 @@ def _make_provider(
     async def show(address: str) -> None:
         if authorize is None:
             raise RegistryError("the saved login has expired")
+        redirect.expect_answer()
         authorize(address)
 
     metadata = OAuthClientMetadata(
@@ -178,8 +179,11 @@ class _Redirect:
 
     async def open(self) -> None:
         """Begin to listen."""
-        self._answer = asyncio.get_running_loop().create_future()
         self._server = await asyncio.start_server(self._serve, sock=self._socket)
+
+    def expect_answer(self) -> None:
+        """Forget earlier answers: a server may ask for several logins, each with its own state, in one connection."""
+        self._answer = asyncio.get_running_loop().create_future()
 
     async def close(self) -> None:
         """Stop listening."""

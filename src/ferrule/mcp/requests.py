@@ -43,9 +43,10 @@ class ElicitationRequest:
 
 @dataclass(frozen=True, slots=True)
 class SamplingRequest:
-    """A server's request for a message of the client's model."""
+    """A server's request for a message of the client's model; `origin` is the one of its tools."""
 
     server: str
+    origin: str
     conversation: Conversation
     max_tokens: int
     temperature: float | None = None
@@ -62,7 +63,8 @@ class SamplingAnswer:
 
 
 Elicit: TypeAlias = Callable[[ElicitationRequest], Awaitable["Mapping[str, Any] | Literal['decline', 'cancel']"]]
-"""Asks a person; returns the answer (empty for a `url`), or that the person declined or gave none."""
+"""Asks a person; returns the answer (empty for a `url`), or that the person declined or gave none. A field that the
+answer leaves out has its default."""
 Sample: TypeAlias = Callable[[SamplingRequest], Awaitable[SamplingAnswer]]
 """Asks a model. Raises `FerruleError` with the reason, for the server, if it isn't asked."""
 
@@ -88,12 +90,19 @@ def make_elicitation_callback(server: str, elicit: Elicit) -> ElicitationFnT:
         answered = await elicit(request)
         if isinstance(answered, str):
             return ElicitResult(action=answered)
-        return ElicitResult(action="accept", content=None if request.url is not None else dict(answered))
+        content = None if request.url is not None else _list_defaults(request.schema) | dict(answered)
+        return ElicitResult(action="accept", content=content)
 
     return answer
 
 
-def make_sampling_callback(server: str, sample: Sample) -> SamplingFnT:
+def _list_defaults(schema: JSONSchema) -> dict[str, Any]:
+    """The defaults of the fields of a question, for those that the answer leaves out."""
+    fields = schema.get("properties", {})
+    return {name: one["default"] for name, one in fields.items() if isinstance(one, Mapping) and "default" in one}
+
+
+def make_sampling_callback(server: str, origin: str, sample: Sample) -> SamplingFnT:
     """Make the SDK's callback for the sampling requests of a server; a refusal is an error that gives its reason."""
 
     async def answer(
@@ -104,6 +113,7 @@ def make_sampling_callback(server: str, sample: Sample) -> SamplingFnT:
 
         request = SamplingRequest(
             server,
+            origin,
             _read_conversation(params.messages, params.system_prompt),
             params.max_tokens,
             params.temperature,

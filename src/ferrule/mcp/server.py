@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import math
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +35,9 @@ if TYPE_CHECKING:
 
 _MOST_WAITING = 256
 """The most progress events that wait for a slow client; the oldest are dropped."""
+_DIGITS = 6
+_LEAST_STEP = 10**-_DIGITS
+"""How much the number of a progress message is above that of the last, of a tool that reports no other."""
 
 
 def make_server(registry: BoundRegistry, executor: Executor, name: str, workspace: Path | None) -> Server[Any]:
@@ -106,7 +108,7 @@ class _Reporter:
         self._waiting: deque[ToolProgress] = deque(maxlen=_MOST_WAITING)
         self._changed = asyncio.Event()
         self._is_over = False
-        self._last = 0.0
+        self._last: float | None = None
 
     def put(self, progress: ToolProgress) -> None:
         """Send progress soon. Callable from any thread."""
@@ -130,9 +132,12 @@ class _Reporter:
 
     async def _send(self, progress: ToolProgress) -> None:
         # The protocol requires the number to increase each time, even if a tool reports only text.
-        least = math.nextafter(self._last, math.inf)
-        if progress.fraction is None:
-            self._last, total = (self._last + 1 if self._last >= 1 or not self._last else least), None
+        last, total = self._last, None if progress.fraction is None else 1.0
+        least = 0.0 if last is None else round(last + _LEAST_STEP, _DIGITS)
+        if progress.fraction is not None:
+            self._last = max(least, progress.fraction)
+        elif last is None:
+            self._last = 1.0
         else:
-            self._last, total = max(least, progress.fraction), 1.0
+            self._last = last + 1 if last >= 1 else least
         await self._session.report_progress(self._last, total, progress.text or None)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from ferrule.blobs import BlobStore
 from ferrule.errors import SettingsError
 from ferrule.execution import Approver, Executor, Journal, Policy
+from ferrule.execution.approver import Decide
 from ferrule.mcp.connection import NAME
 from ferrule.tools.registry import ToolRegistry
 
@@ -28,9 +29,9 @@ async def serve(  # noqa: PLR0913 - all but the first have defaults
     *,
     policy: Policy | None = None,
     journal: Journal | None = None,
-    approver: Approver | None = None,
+    approver: Approver | Decide | None = None,
     blobs: BlobStore | None = None,
-    workspace: Path | None = None,
+    workspace: Path | str | None = None,
     transport: Literal["stdio", "http"] = "stdio",
     host: str = "127.0.0.1",
     port: int = 0,
@@ -58,7 +59,7 @@ async def serve(  # noqa: PLR0913 - all but the first have defaults
         streams = await stack.enter_async_context(open_stdio()) if transport == "stdio" else None
         bound = await stack.enter_async_context(registry.open())
         executor = Executor(bound, policy=policy, approver=approver, journal=journal, blobs=blobs)
-        server = make_server(bound, executor, name, workspace)
+        server = make_server(bound, executor, name, None if workspace is None else Path(workspace))
         if streams is not None:
             await server.run(*streams, server.create_initialization_options())
         else:
@@ -66,22 +67,36 @@ async def serve(  # noqa: PLR0913 - all but the first have defaults
             await serve_http(app, host, port, path, on_ready)
 
 
+def _listen(host: str, port: int, shown: str) -> socket.socket:
+    """Open a socket that listens at an address. Raises `OSError`, which names the address as `shown`."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, _, _, address = found[0]
+        listener = socket.socket(family, kind)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(128)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, f"{shown}:{port}") from error
+    return listener
+
+
 async def serve_http(app: Any, host: str, port: int, path: str, on_ready: Callable[[str], None] | None) -> None:
     """Serve `app`; `on_ready` is called with its address once it accepts connections. Raises `OSError`."""
     import uvicorn
 
-    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    with socket.socket(family, kind) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(128)
+    shown = f"[{host}]" if ":" in host else host
+    with _listen(host, port, shown) as listener:
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=_GRACE_SECONDS
         )
         server = uvicorn.Server(config)
         if on_ready is not None:
             # The socket listens already: connections wait until the app is ready.
-            shown = f"[{host}]" if ":" in host else host
             on_ready(f"http://{shown}:{listener.getsockname()[1]}{path}")
         task = asyncio.create_task(server.serve(sockets=[listener]))
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import sys
 import threading
@@ -20,11 +21,8 @@ _CHUNK = 65_536
 def redirect_stdout() -> Iterator[None]:
     """Redirect everything written to stdout in this context, also by C code, to stderr."""
     sys.stdout.flush()
-    with _replace_descriptor(1, os.dup(2)):
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
+    with _replace_descriptor(1, os.dup(2)), _flush_lines():
+        yield
 
 
 @asynccontextmanager
@@ -39,10 +37,26 @@ async def open_stdio() -> AsyncIterator[TransportStreams]:
     with _replace_descriptor(0, os.open(os.devnull, os.O_RDONLY)) as private:
         lines = cast("Any", _read_lines(private))
         async with stdio_server(stdin=lines) as streams:
-            try:
+            with _flush_lines():
                 yield streams
-            finally:
-                sys.stdout.flush()  # the output of tools, which would go to the client later
+
+
+@contextmanager
+def _flush_lines() -> Iterator[None]:
+    """Write each line that is printed at once, and at the end of this context what is left.
+
+    Output that goes to no terminal is collected otherwise, and what a tool prints would be seen much later.
+    """
+    buffered = sys.stdout if isinstance(sys.stdout, io.TextIOWrapper) else None  # a program may have replaced it
+    before = buffered is not None and buffered.line_buffering
+    if buffered is not None:
+        buffered.reconfigure(line_buffering=True)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        if buffered is not None:
+            buffered.reconfigure(line_buffering=before)
 
 
 @contextmanager

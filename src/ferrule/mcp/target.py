@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ferrule.errors import SettingsError
-from ferrule.formats.tool_offers import ToolNames
+from ferrule.execution.secrets import scrub_text
+from ferrule.mcp.http_bodies import bound_body, explain_status
 from ferrule.mcp.oauth import open_login
 from ferrule.mcp.server_output import ServerOutput
-from ferrule.toolspec import ToolSpec
+from ferrule.mcp.stdio_client import open_command
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,31}")
-_LAUNCHERS = {"npx", "bunx", "uvx", "uv", "run", "node", "deno", "docker", "env", "exec", "tool", "-m"}
-_PROGRAM_SUFFIXES = (".py", ".js", ".mjs", ".ts", ".sh")
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ServerTarget:
     """A server's address, or its command with the environment and folder to start it in.
 
-    `authorize` is called with the address at which a person logs in.
+    `authorize` is called with the address at which a person logs in. Only the label is shown: all else may be secret.
     """
 
     url: str | None
@@ -47,6 +43,14 @@ class ServerTarget:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
+    @property
+    def is_sse(self) -> bool:
+        """Whether the address looks like one of the older transport, which isn't supported."""
+        return self.url is not None and urlsplit(self.url).path.rstrip("/").endswith("/sse")
+
+    def __repr__(self) -> str:
+        return f"<ServerTarget {self.label}>"
+
     def open_transport(
         self, on_status: Callable[[int], None], output: ServerOutput
     ) -> AbstractAsyncContextManager[TransportStreams]:
@@ -58,12 +62,7 @@ class ServerTarget:
 
     @asynccontextmanager
     async def _open_stdio(self, output: ServerOutput) -> AsyncIterator[TransportStreams]:
-        from mcp.client.stdio import StdioServerParameters, stdio_client
-
-        program, *arguments = self.command
-        env = None if self.env is None else dict(self.env)
-        parameters = StdioServerParameters(command=program, args=arguments, env=env, cwd=self.cwd)
-        async with output.open_pipe() as stderr, stdio_client(parameters, errlog=cast("TextIO", stderr)) as streams:
+        async with output.open_pipe() as stderr, open_command(self.command, self.env, self.cwd, stderr) as streams:
             yield streams
 
     @asynccontextmanager
@@ -73,18 +72,21 @@ class ServerTarget:
 
         assert self.url is not None
 
-        async def note_status(response: Any) -> None:
+        async def check_response(response: Any) -> None:
+            bound_body(response)
             if str(response.request.url) == self.url:  # not one of the authorization server
                 on_status(response.status_code)
+                explain_status(response)
 
         headers = None if self.headers is None else dict(self.headers)
         has_own = any(name.lower() == "authorization" for name in headers or ())
         async with (
             nullcontext() if has_own else open_login(self.url, self.authorize) as login,
             create_mcp_http_client(headers=headers, auth=login) as http,
-            streamable_http_client(self.url, http_client=http) as streams,
+            streamable_http_client(self.url, http_client=http, max_sse_event_size=None) as streams,
         ):
-            http.event_hooks["response"].append(note_status)
+            http.headers["accept-encoding"] = "identity"
+            http.event_hooks["response"].append(check_response)
             yield streams
 
 
@@ -95,7 +97,9 @@ def parse_target(
     headers: Mapping[str, str] | None,
 ) -> ServerTarget:
     """Parse a command line, a list of its words, or an address. Raises `SettingsError`."""
-    if isinstance(server, str) and server.startswith(("http://", "https://")):
+    _check_texts("env", env)
+    _check_texts("headers", headers)
+    if isinstance(server, str) and is_address(server):
         if env is not None or cwd is not None:
             raise SettingsError("env and cwd are for a server that is started by a command, not for an address")
         if not urlsplit(server).hostname:
@@ -112,34 +116,21 @@ def parse_target(
     try:
         command = tuple(shlex.split(server) if isinstance(server, str) else server)
     except ValueError as error:
-        raise SettingsError(f"the command {server!r} can't be read: {error}") from error
+        raise SettingsError(f"the command {scrub_text(str(server))!r} can't be read: {error}") from error
     if not command:
         raise SettingsError("an MCP server is named by the command that starts it, or by its http address")
     return ServerTarget(None, command, env, cwd, None)
 
 
-def choose_name(target: ServerTarget, given: str | None) -> str:
-    """Choose the name of a server: the given one, or one derived from its command or address. Raises `SettingsError`.
+def is_address(server: str) -> bool:
+    """Whether a server is given by its address, and not by a command."""
+    return server.startswith(("http://", "https://"))
 
-    It is never the one that the server gives itself, since policies trust servers by name.
-    """
-    if given is not None:
-        if not _NAME.fullmatch(given):
+
+def _check_texts(option: str, given: Mapping[Any, Any] | None) -> None:
+    for name, value in (given or {}).items():
+        if not (isinstance(name, str) and isinstance(value, str)):
+            kind = type(value).__name__
             raise SettingsError(
-                f"the name {given!r} of an MCP server: write 1 to 32 letters, digits, '_' or '-', a letter or '_' first"
+                f"the names and values of {option} must be text, but {name!r} has a value of type {kind}"
             )
-        return given
-    if target.url is not None:
-        host = urlsplit(target.url).hostname or ""
-        found = "localhost" if host in ("127.0.0.1", "::1") else host
-    else:
-        words = [word for word in target.command if not _is_launcher(word)]
-        found = (words or [target.command[0]])[0].rstrip("/").rpartition("/")[2]
-        for suffix in _PROGRAM_SUFFIXES:
-            found = found.removesuffix(suffix)
-    return ToolNames([ToolSpec(found, "", {})]).encode(found)[:32]
-
-
-def _is_launcher(word: str) -> bool:
-    program = word.rpartition("/")[2]
-    return word.startswith("-") or program in _LAUNCHERS or re.fullmatch(r"python[\d.]*", program) is not None
