@@ -58,6 +58,8 @@ async def test_scenarios(scenario: Path, tmp_path: Path) -> None:
     else:
         assert not result.is_error, result.text
         assert read_all(workspace) == read_all(scenario / "expected")
+        notes = scenario / "notes.txt"
+        assert not notes.exists() or notes.read_text().strip() in result.text
     assert not (tmp_path / "evil.txt").exists()
 
 
@@ -178,6 +180,18 @@ def test_a_difference_as_a_patch_gives_the_other_text(
     assert patch_text(TextFile(text), patch.hunks).file.raw == expected
 
 
+@given(st.lists(st.booleans(), min_size=4, max_size=12), st.randoms())
+@settings(deadline=None)
+def test_hunks_in_any_order_give_the_same_text(changed: list[bool], chance: Any) -> None:
+    before = [f"line {number}" for number in range(len(changed))]
+    after = [f"new {line}" if is_changed else line for line, is_changed in zip(before, changed, strict=True)]
+    if before == after:
+        return
+    [patch] = parse_patch(write_patch(before, after))
+    chance.shuffle(patch.hunks)
+    assert patch_text(TextFile("\n".join(before)), patch.hunks).file.raw == "\n".join(after)
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_a_patch_or_refused_in_words(text: str) -> None:
     for body in (
@@ -188,3 +202,9 @@ def test_any_text_is_a_patch_or_refused_in_words(text: str) -> None:
         with contextlib.suppress(ToolRetry, ToolFailed):
             for patch in parse_patch(body):
                 patch_text(TextFile("a\nb\n"), patch.hunks)
+
+
+@pytest.mark.parametrize("text", ["<<EOF\n" + "\n" * 300_000 + "x", "cat" + " " * 300_000, "<<" + "E" * 300_000])
+def test_a_heredoc_without_its_end_is_read_in_linear_time(text: str) -> None:
+    with pytest.raises(ToolRetry, match="has no line"):
+        parse_patch(text)

@@ -4,6 +4,7 @@ import hashlib
 import os
 import pickle
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -16,16 +17,22 @@ from checkpoint_trees import read_tree
 from ferrule.coding.checkpoints import Checkpoints
 
 SCRIPT = Path(__file__).with_name("killed_session.py")
+STEPS = Path(__file__).with_name("killed_at_each_step.py")
 
 
 def run_and_kill(action: str, top: Path, seed: int, seconds: float) -> None:
     """Start the program, and kill it with everything that it has started."""
     command = [sys.executable, str(SCRIPT), action, *(str(top / name) for name in ("workspace", "store", "log"))]
-    with subprocess.Popen([*command, str(seed)], stdout=subprocess.PIPE, start_new_session=True) as program:
+    reader, writer = os.pipe()
+    program = subprocess.Popen([*command, str(seed)], stdin=writer, stdout=subprocess.PIPE, start_new_session=True)
+    os.close(writer)
+    with program, os.fdopen(reader, "rb") as ended:
         assert program.stdout is not None
         assert program.stdout.readline() == b"ready\n"
         time.sleep(seconds)
         os.killpg(program.pid, signal.SIGKILL)
+        # A killed process still ends its system call. Commands inherit the pipe, and close it as they end.
+        ended.read()
 
 
 def check_whole(workspace: Path) -> None:
@@ -56,16 +63,16 @@ async def kill_and_undo(top: Path, seed: int) -> None:
     if not was_undone:
         report = await checkpoints.undo()
         if report.turn is None:
-            assert states == [] or found == states[-1], report
+            assert states == [] or found == states[-1], str(report)
         else:
-            assert report.is_complete, report
-            assert read_tree(workspace) == states[int(report.turn.label)], report
-            assert report.turn.label == str(len(states) - 1) or found == states[-1], report
+            assert report.is_complete, str(report)
+            assert read_tree(workspace) == states[int(report.turn.label)], str(report)
+            assert report.turn.label == str(len(states) - 1) or found == states[-1], str(report)
     elif standing:
         assert read_tree(workspace) == states[int(standing[-1].label) + 1]
     report = await checkpoints.redo()
-    assert report.turn is None or report.is_complete, report
-    assert read_tree(workspace) == found, report
+    assert report.turn is None or report.is_complete, str(report)
+    assert read_tree(workspace) == found, str(report)
     await checkpoints.aclose()
     assert checkpoints.take_announcements() == []
 
@@ -87,3 +94,9 @@ async def test_undo_after_kill(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_undo_after_a_hundred_kills(tmp_path: Path) -> None:
     await repeat(tmp_path, 100)
+
+
+def test_undo_and_redo_finish_what_a_killed_one_began(tmp_path: Path) -> None:
+    """Wherever it is killed, the next one takes what that has left for its own, not for later changes of the user."""
+    done = subprocess.run([sys.executable, str(STEPS), str(tmp_path)], capture_output=True, text=True)
+    assert re.fullmatch(r"\d\d steps\n", done.stdout), done.stdout + done.stderr

@@ -187,3 +187,18 @@ async def test_an_editorconfig_that_leads_elsewhere_is_none(tmp_path: Path, targ
     tools = make_file_tools(Workspace(folder))
     await call_tool(tools, "write_file", path="a.txt", content="é\n")
     assert (folder / "a.txt").read_bytes() == b"\xc3\xa9\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a{' ' * 1_000_000}b\n",
+        f"[*]\na = b{' ' * 1_000_000}c\n",
+        "".join(f"[{{{','.join(f'{at}{one}*?[a-z]' for one in range(60))}}}]\n" for at in range(2_000)),
+    ],
+)
+async def test_an_editorconfig_takes_no_time(text: str, tmp_path: Path) -> None:
+    (tmp_path / ".editorconfig").write_text(text)
+    (tmp_path / "a.txt").write_bytes(b"caf\xe9\n")
+    shown = await call_tool(make_file_tools(Workspace(tmp_path)), "read_file", path="a.txt")
+    assert shown.text.startswith("1\tcafé")

@@ -411,7 +411,7 @@ async def test_an_unread_file_is_edited_by_exact_text_only(caller: Caller, proje
             "def f():\n\treturn 1",
             "def f():\n\tif x:\n\t\treturn 2",
             "indentation",
-            "def f():\n    if x:\n    \treturn 2\n",
+            "def f():\n    if x:\n        return 2\n",
         ),
         (
             "1\tdef f():\n2\t    return 1",
@@ -574,3 +574,31 @@ async def test_profiles(caller: Caller, project: Path, profile: Any, writes: boo
             result = await executor.run(ToolCall("1", name, json.dumps(arguments)), CallScope(workspace=project))
             assert (result.status == "ok") is (writes or name == "read_file"), (name, result)
     assert (project / "a.py").exists() is not writes
+
+
+async def test_a_call_that_a_model_wrote_twice_changes_a_file_once(caller: Caller, project: Path) -> None:
+    edits = [{"old": "def g():", "new": "def g():\n    print()"}]
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@ def g():\n+    more()\n*** End Patch"
+    await caller.read("a.py")
+    for name, arguments in (("edit_file", {"path": "a.py", "edits": edits}), ("apply_patch", {"patch": patch})):
+        calls = [ToolCall(f"call_{number}", name, json.dumps(arguments)) for number in (1, 2)]
+        async with ToolRegistry(caller.tools).open() as bound:
+            first, second = await Executor(bound, policy=Policy(profile="all")).run_all(calls, CallScope())
+        once = (project / "a.py").read_text()
+        assert (first.status, second.status) == ("ok", "retry"), second.text
+        assert "a.py: your call before made this very change, so this one did nothing" in second.text
+        assert (project / "a.py").read_text() == once
+    assert once.count("print()") == once.count("more()") == 1
+
+
+async def test_a_change_is_made_once_more_after_another_or_after_the_file_was_read(
+    caller: Caller, project: Path
+) -> None:
+    (project / "a.py").write_text("x\n")
+    await caller.read("a.py")
+    for before in (caller.read("a.py"), caller.edit("a.py", "x\n", "x\nz\n")):
+        assert (await caller.edit("a.py", "x\n", "x\ny\n")).status == "ok"
+        await before
+        assert (await caller.edit("a.py", "x\n", "x\ny\n")).status == "ok"
+        await caller.read("a.py")
+    assert (project / "a.py").read_text() == "x\ny\nz\ny\ny\ny\n"

@@ -27,5 +27,7 @@ PATCH = """*** Begin Patch
 def test_files_that_a_patch_creates_deletes_or_moves_are_named_as_such() -> None:
     line = format_call(ToolCall("c", "apply_patch", json.dumps({"patch": PATCH})))
     assert line == "▸ apply_patch  api.py moved to server.py, new.py created, README.md deleted, b.py  +3 −2"
+    twice = "*** Begin Patch\n" + "*** Update File: b.py\n@@\n-x\n+y\n" * 2 + "*** End Patch\n"
+    assert "apply_patch  b.py  +2 −2" in format_call(ToolCall("c", "apply_patch", json.dumps({"patch": twice})))
     many = "*** Begin Patch\n" + "".join(f"*** Delete File: {name}\n" for name in "abcdefg") + "*** End Patch\n"
     assert "e deleted and 2 more" in format_call(ToolCall("c", "apply_patch", json.dumps({"patch": many})))

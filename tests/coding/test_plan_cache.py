@@ -29,7 +29,7 @@ class Editor:
 
     def plan(self) -> list[ChangePlan]:
         self.count += 1
-        return [self.tools._plan_editing("a.txt", [{"old": "one", "new": "two"}])]
+        return [self.tools._plan_editing("a.txt", [{"old": "one", "new": "two"}], "key")]
 
     def make(self) -> list[ChangePlan]:
         return self.cache.make(self.make_call(KEY))

@@ -194,3 +194,40 @@ def test_reading_takes_a_bounded_time(line: str) -> None:
     for runner in ("go", "cargo", "npm", "unittest", "pytest", "make"):
         read_runner_output(runner, line, line)
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("runner", "output"),
+    [
+        ("go", "".join(f'{{"Action":"fail","Test":"t{number}"}}\n' for number in range(25_000))),
+        ("cargo", "test result: ok. 0 passed; 1 failed; 0 ignored;\n" + "test " + " - " * 300_000),
+        ("cargo", "test result: ok. 0 passed; 1 failed; 0 ignored;\n" + "test a ... FAILED\n" * 50_000),
+        ("npm", "# fail 1\n" + "".join(f"✖ {number}\n" for number in range(80_000))),
+        ("unittest", f"Ran 1 test in 1s\nFAILED ({'a' * 900_000})"),
+    ],
+)
+def test_no_output_takes_more_than_linear_time(runner: str, output: str) -> None:
+    assert read_runner_output(runner, output, "") is not None
+
+
+MANY = "9" * 5_000
+
+
+@pytest.mark.parametrize(
+    ("runner", "output"),
+    [
+        ("pytest", f"=== {MANY} passed in 0.01s ==="),
+        ("pytest", f"=== 1 failed, {MANY} passed in 0.01s ==="),
+        ("cargo", f"test result: ok. {MANY} passed; 0 failed; 0 ignored; 0 measured"),
+        ("unittest", f"Ran {MANY} tests in 0.001s\n\nOK"),
+        ("unittest", f"Ran 3 tests in 0.001s\n\nFAILED (failures={MANY})"),
+        ("npm", f"# pass 1\n# fail {MANY}"),
+        ("npm", f"Tests:  1 failed, {MANY} passed, 3 total"),
+        ("npm", f"  {MANY} passing (3ms)"),
+    ],
+)
+def test_a_number_that_is_no_count_of_tests_is_not_understood(runner: str, output: str) -> None:
+    """Also one that Python converts is none: the others of the same line aren't taken without it."""
+    assert read_runner_output(runner, output, "") is None
+    assert read_runner_output(runner, output.replace(MANY, MANY[:10]), "") is None
+    assert read_runner_output(runner, output.replace(MANY, MANY[:9]), "") is not None

@@ -58,7 +58,11 @@ parameters = { script = { description = "The script's name", enum = ["build", "l
 
 [mcp.github]
 url = "https://api.example.org/mcp/"
+headers = { Authorization = "Bearer abc", X-Region = "eu" }
 [mcp.local]
+command = ["node", "server.js"]
+env = { NODE_OPTIONS = "-r ./x.js", API_KEY = "abc", A_TOKEN = "" }
+[mcp.plain]
 command = ["node", "server.js"]
 
 [code]
@@ -75,8 +79,9 @@ def test_what_a_project_may_say_before_and_after_it_is_trusted(workspace):
     assert project.list_untrusted() == [
         "allows the command npm test …",
         "offers the tool run_script, which runs: npm run {script}",
-        "starts the MCP server github: https://api.example.org/mcp/",
-        "starts the MCP server local: node server.js",
+        "starts the MCP server github: https://api.example.org/mcp/; sends Authorization (value hidden), X-Region=eu",
+        "starts the MCP server local: node server.js; sets 'NODE_OPTIONS=-r ./x.js', API_KEY (value hidden), A_TOKEN=",
+        "starts the MCP server plain: node server.js",
         f"opens the folder {workspace}/../shared",
         "runs the tests by: make check",
         "shows .env, which may hold secrets, to tools and commands",
@@ -89,7 +94,7 @@ def test_what_a_project_may_say_before_and_after_it_is_trusted(workspace):
     trusted = project.trust()
     assert trusted.list_untrusted() == []
     assert [tool.name for tool in trusted.tools] == ["run_script"]
-    assert list(trusted.servers) == ["github", "local"]
+    assert list(trusted.servers) == ["github", "local", "plain"]
     assert trusted.folders == (workspace / "../shared",)
     assert trusted.code.test_command == ("make", "check")
     assert trusted.visible == (".env",)
@@ -207,6 +212,9 @@ BAD = [
     ),
     ("[mcp.x]\nenv = { A = 'b' }", "mcp.x: a server has either a command or a url"),
     ("[mcp.x]\nurl = 'http://x'\nheader = {}", "mcp.x.header: unknown field; did you mean headers?"),
+    ("[mcp.x]\nurl = 'rm -rf x'", "mcp.x: a url begins with https:// or http://, not 'rm -rf x'"),
+    ("[mcp.x]\nurl = 'http://'", "mcp.x: 'http://' has no host"),
+    ("[mcp.'a b']\ncommand = ['x']", "mcp.a b: the name 'a b' of an MCP server: write 1 to 32 letters"),
     ("[code]\ncontext_limit = 'big'", "code.context_limit: got 'big'; input should be a valid integer"),
     ("add_dirs = '../x'", """add_dirs: got '../x'; expected a list, such as ["../x"]"""),
     (
@@ -215,12 +223,24 @@ BAD = [
     ),
     ("[code]\ntest_command = []", "code.test_command: got []; expected a list that isn't empty"),
     ("test_command = ['make']", "test_command: unknown field; it belongs under [code]"),
-    ("x = " + "[" * 5000, "nested too deeply"),
-    ("#" * 1_000_001, "over 1,000 kB, which no such file needs"),
+    ("x = " + "[" * 51, "tables or arrays are nested more than 50 levels deep at line 1"),
+    ("#" * 256_001, "over 256 kB, which no such file needs"),
+    ("a." * 40_000 + "a = 1", "a key has more than 20 parts at line 1"),
+    ("[code]\ncontext_limit = " + "1" * 4301, "an integer has at most 64 bits"),
+    (f"[policy]\nprofile = '{'x' * 100_000}'", "policy.profile: got 'xxxx"),
+    ("".join(f"k{number} = 1\n" for number in range(1000)), "990 more invalid fields"),
+    (
+        "[[policy.rules]]\naction = 'deny'\ncommand = 'ls'\nmatches = [" + "'ls'," * 1001 + "]",
+        "1,001 examples of 2,002 characters in all; at most 1,000 of 30,000 are checked",
+    ),
+    (
+        "[[policy.rules]]\naction = 'deny'\ncommand = 'ls'\nmatches = ['" + "ls;" * 10_001 + "']",
+        "1 examples of 30,003 characters in all",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("text", "words"), BAD)
+@pytest.mark.parametrize(("text", "words"), BAD, ids=[words for _, words in BAD])
 def test_a_damaged_file_is_one_line_and_every_call_is_asked_about(workspace, text, words):
     path = workspace / "ferrule.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -230,6 +250,7 @@ def test_a_damaged_file_is_one_line_and_every_call_is_asked_about(workspace, tex
     project = load_project(workspace)
     (problem,) = project.problems
     assert problem.startswith(str(path))
+    assert len(problem) < 3000
     assert "\n" not in problem
     assert problem.endswith("; mend the file, or move it away")
     assert project.notices == (f"{problem}; until then every call is asked about",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 
 import pytest
@@ -10,7 +11,7 @@ from ferrule.errors import SettingsError
 from ferrule.execution import Policy, Rule, SessionGrants
 from ferrule.execution.always import derive_always
 from ferrule.session.saved_rules import list_saved, load_saved_rules, remove_saved, save_always
-from ferrule.tools.decorator import tool
+from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.toolspec import ToolSpec
 
@@ -76,6 +77,30 @@ def test_an_answer_is_for_the_tool_of_this_file_although_its_line_changes(tmp_pa
     assert policy.judge(moved.with_origin("mcp:other"), {}).action == "ask"
 
 
+def test_an_answer_for_a_changed_tool_of_a_server_takes_the_place_of_the_last_one(tmp_path, file):
+    def remote(description):
+        return Tool.from_schema("look", description, {"type": "object"}, print, origin="mcp:far")
+
+    first, second = remote("Look."), remote("Look, and send what you see.")
+    save_always(tmp_path, [derive_always(first, None, trusted=False), answer("make")])
+    later = Policy(profile="ask", grants=SessionGrants(load_saved_rules(tmp_path)))
+    assert later.judge(first, {}).by == "always"
+    assert later.judge(second, {}).action == "ask"
+    save_always(tmp_path, [derive_always(second, None, trusted=False)])
+    saved = load_saved_rules(tmp_path)
+    assert [rule.command for rule in saved] == ["make", None]
+    assert saved[1].definition.startswith("Look, and send what you see.\n\nparameters: {")
+    # As it was saved before definitions were kept.
+    data = json.loads(file.read_text())
+    del data[str(tmp_path)][1]["rules"][0]["definition"]
+    file.write_text(json.dumps(data))
+    old = Policy(profile="ask", grants=SessionGrants(load_saved_rules(tmp_path)))
+    assert old.judge(second, {}).action == "ask"
+    assert [one.is_outdated for one in list_saved()] == [False, True]
+    save_always(tmp_path, [derive_always(second, None, trusted=False)])
+    assert load_saved_rules(tmp_path) == saved
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -95,7 +120,17 @@ def test_a_damaged_file_is_one_line(file, data):
 
 def test_all_fields_of_a_rule_are_kept(tmp_path):
     rule = Rule(
-        "allow", "t", {"read_only": True}, {"path": "x"}, "read", "y", "why", "code (f.py)", "git log", exact=True
+        "allow",
+        "t",
+        {"read_only": True},
+        {"path": "x"},
+        "read",
+        "y",
+        "why",
+        "code (f.py)",
+        "Look.",
+        "git log",
+        exact=True,
     )
     always = answer("x")
     save_always(tmp_path, [type(always)("scope", (rule,))])

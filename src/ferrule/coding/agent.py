@@ -38,7 +38,11 @@ _MOST_FILES = 100
 
 
 def make_agent(
-    model: Model | Pipeline[Any], workspace: Path, *, added: Sequence[Path] = (), context_limit: int | None = None
+    model: Model | Pipeline[Any],
+    workspace: Path | str,
+    *,
+    added: Sequence[Path | str] = (),
+    context_limit: int | None = None,
 ) -> Pipeline[Any]:
     """Make the pipeline of the coding agent for a folder, from a model, or a pipeline with settings of its own.
 
@@ -48,7 +52,8 @@ def make_agent(
     pipeline: Pipeline[Any] = model if isinstance(model, Pipeline) else Pipeline(model)
     own = pipeline.conversation
     pipeline = replace(pipeline, conversation=Conversation((), own.now))
-    text = make_system_text(workspace, own.now, added, read_project_instructions(workspace))
+    workspace, folders = Path(workspace), tuple(map(Path, added))
+    text = make_system_text(workspace, own.now, folders, read_project_instructions(workspace))
     if own.messages:  # what the user says comes last
         text = "\n\n".join([text, *(message.text for message in own.messages)])
     return prepare_pipeline(pipeline, context_limit).system(text)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ferrule._util.terminal_text import escape_line
 from ferrule.agent.compaction import is_summary
-from ferrule.agent.interrupted_calls import find_begun, is_stopped
 from ferrule.coding.announcements import is_announcement
 from ferrule.conversation import Conversation, MalformedCall, Message, Text, ToolCall
+from ferrule.execution.interrupted_calls import find_begun, is_stopped
 from ferrule.transcript import summarize_arguments
 
 if TYPE_CHECKING:

@@ -249,7 +249,9 @@ async def _open_servers(
     from ferrule.session.servers import SessionServers
 
     requests = ServerRequests(pipeline, permissions)
-    servers = SessionServers(options.servers, options.server_timeout, requests, project.servers)
+    servers = SessionServers(
+        options.servers, options.server_timeout, requests, project.servers, options.server_environment
+    )
     opened.enter_context(print_warnings("ferrule.mcp"))
     opened.push_async_callback(servers.close)
     await servers.open(options.requires_servers)

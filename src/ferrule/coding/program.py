@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,6 +63,8 @@ class CodingOptions:
     """The id of the conversation to resume."""
     servers: tuple[str, ...] = ()
     """MCP servers, each by its command or address."""
+    server_environment: Mapping[str, str] | None = None
+    """Variables for the servers of `servers` that are started by a command."""
     server_timeout: float = 30.0
     trusts_servers: bool = False
     """Whether what servers declare about their tools is trusted."""

@@ -22,7 +22,9 @@ from ferrule.execution import (
     Policy,
     TerminalApprover,
 )
+from ferrule.execution.always import write_policy_line
 from ferrule.execution.approver import confirms_edits, decide_all
+from ferrule.execution.decisions import NOBODY
 from ferrule.session.terminal_output import print_notice
 
 _POLL = 0.05
@@ -44,16 +46,19 @@ class AllowAll:
 
 
 class DenyAll:
-    """Denies every call that the policy asks about: for when nobody can be asked."""
+    """Denies every call that the policy asks about: for when nobody can be asked. `hint` tells how to allow calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, hint: str = _HINT) -> None:
         self.was_asked = False
+        self._hint = hint
 
     async def decide(self, request: ApprovalRequest) -> Decision:
         """Deny."""
         self.was_asked = True
-        reason = f"this call needs approval, and nobody can be asked ({request.reason})"
-        return Decision.deny(reason, "nobody")
+        reason = f"this call needs approval, and nobody can be asked ({request.reason}); {self._hint}"
+        if request.always_rules:
+            reason += f"; the policy's line for this one: {write_policy_line(request.always_rules)}"
+        return Decision.deny(reason, NOBODY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,18 +144,20 @@ def make_policy_in_force(folder: Path, file: Path | None, can_ask: bool) -> Poli
 
 
 @contextmanager
-def open_approver(allow_all: bool, can_ask: bool = True) -> Iterator[tuple[Approver, AnswerInput | None]]:
+def open_approver(
+    allow_all: bool, can_ask: bool = True, hint: str = _HINT
+) -> Iterator[tuple[Approver, AnswerInput | None]]:
     """Open the approver of a command line, and what reads the answers of a person, if there is one to ask.
 
     A person is asked at stdin, or else at the terminal of the process, since stdin may be the question; nobody is if
     all calls are allowed, or without `can_ask`.
     """
     if allow_all or not can_ask:
-        yield AllowAll() if allow_all else DenyAll(), None
+        yield AllowAll() if allow_all else DenyAll(hint), None
         return
     terminal = None if is_interactive() else _open_terminal()
     if terminal is None and not is_interactive():
-        yield DenyAll(), None
+        yield DenyAll(hint), None
         return
     answers = AnswerInput(terminal)
     try:
@@ -170,7 +177,7 @@ def open_permissions(
     The rules are those of the file `policy`, with those of the user's `ferrule.toml` and of the project's. Raises
     `PolicyError`, `SettingsError` and `OSError` for files that can't be used.
     """
-    with open_approver(allow_all, can_ask) as (approver, answers):
+    with open_approver(allow_all, can_ask, hint) as (approver, answers):
         rules = make_policy_in_force(Path.cwd(), policy, can_ask=answers is not None)
         opened = FileJournal(journal, "ferrule") if journal is not None else None
         try:

@@ -28,19 +28,19 @@ class StoreOptions:
     about.
     """
 
-    store: Path | None = None
+    store: Path | str | None = None
     keep: bool = False
     resume: str | None = None
     model: str | None = None
-    folder: Path | None = None
+    folder: Path | str | None = None
 
 
-def find_store_path(given: Path | None = None) -> Path:
+def find_store_path(given: Path | str | None = None) -> Path:
     """Return the given file, or the path of the user's own store.
 
     Raises `ConversationError` for a folder, a device and the like.
     """
-    path = given or find_data_folder() / "conversations.db"
+    path = Path(given or find_data_folder() / "conversations.db")
     # What SQLite says about them is "disk I/O error".
     if path.exists() and not path.is_file():
         raise ConversationError(
@@ -107,7 +107,7 @@ class Autosave:
         Raises `ConversationError` for a store that can't be written.
         """
         if self.store is not None and conversation.messages:
-            still_open = {call.id for call in conversation.pending}
+            still_open = {call.id for call in conversation.pending} if self.decisions else ()
             decisions = {call_id: one for call_id, one in self.decisions.items() if call_id in still_open}
             self._id = self.store.save(
                 conversation,
@@ -161,7 +161,9 @@ def open_autosave(options: StoreOptions) -> Iterator[Autosave]:
 
     with Store(find_store_path(options.store), create=options.resume is None) as store:
         folder = None if options.folder is None else str(options.folder)
-        autosave = Autosave(store, model=options.model, folder=folder, place=options.store)
+        autosave = Autosave(
+            store, model=options.model, folder=folder, place=None if options.store is None else Path(options.store)
+        )
         if options.resume is not None:
             autosave.resume(options.resume)
         try:

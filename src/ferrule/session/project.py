@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from ferrule.execution.policy import Policy
 from ferrule.execution.policy_file import make_policy
 from ferrule.execution.profiles import Profile
 from ferrule.execution.rules import Rule
+from ferrule.execution.secrets import is_secret_name
 from ferrule.session.project_file import (
     FILE_NAME,
     CodeSettings,
@@ -207,12 +208,13 @@ class Project:
         return [one for one in (self.user, self.own) if one is not None and one.is_trusted]
 
 
-def load_project(workspace: Path, user_file: Path | None = None) -> Project:
+def load_project(workspace: Path | str, user_file: Path | str | None = None) -> Project:
     """Read the files for a workspace; `user_file` is by default `ferrule.toml` in the user's configuration folder.
 
     A file that can't be used is in `Project.problems`, and nothing of it counts but that it is there.
     """
-    user_path = find_config_folder() / FILE_NAME if user_file is None else user_file
+    workspace = Path(workspace)
+    user_path = find_config_folder() / FILE_NAME if user_file is None else Path(user_file)
     user = _load(user_path, is_own_file=True)
     own, *above = (
         _load(folder / FILE_NAME, is_own_file=False) for folder in (workspace, *_find_folders_above(workspace))
@@ -283,4 +285,16 @@ def _write_words(words: Iterable[str]) -> str:
 
 
 def _describe_server(server: ServerData) -> str:
-    return server.url or _write_words(server.command or ())
+    """What is started, or the address, with what it is given: of a secret only that it has a value."""
+    if server.url is not None:
+        return "; sends ".join(filter(None, (server.url, _write_values(server.headers))))
+    return "; sets ".join(filter(None, (_write_words(server.command or ()), _write_values(server.env))))
+
+
+def _write_values(values: Mapping[str, str]) -> str:
+    return ", ".join(
+        f"{_write_words([name])} (value hidden)"
+        if value and is_secret_name(name)
+        else _write_words([f"{name}={value}"])
+        for name, value in values.items()
+    )

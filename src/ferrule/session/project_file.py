@@ -25,20 +25,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from ferrule._util.toml_text import MOST_BYTES
 from ferrule.builtin_tools.command_templates import CommandTool
 from ferrule.errors import PolicyError, SandboxInputError, SettingsError
-from ferrule.execution.policy_file import PolicyData, describe_invalid_data, make_policy, parse_toml
+from ferrule.execution.policy_file import PolicyData, check_policy, describe_invalid_data, parse_toml
+from ferrule.execution.secrets import scrub_secrets
 from ferrule.sandbox.hidden_paths import check_visible
 from ferrule.sandbox.regular_files import open_regular_file
 
 FILE_NAME = "ferrule.toml"
-
-_MOST_BYTES = 1_000_000
 
 
 class _Section(BaseModel):
@@ -61,11 +62,19 @@ class ServerData(_Section):
     def _check_target(self) -> Self:
         if (self.command is None) == (self.url is None):
             raise ValueError("a server has either a command or a url")
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"a url begins with https:// or http://, not {self.url!r}; a program is a command")
         if self.headers and self.url is None:
             raise ValueError("headers are for a server with a url")
         if self.env and self.command is None:
             raise ValueError("env is for a server with a command")
         return self
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """The fields as `repr` shows them: of variables and headers the names, and no other secret."""
+        for name, value in super().__repr_args__():
+            shown = list(value) if isinstance(value, tuple | dict) else value
+            yield name, scrub_secrets(shown)
 
 
 class CodeSettings(_Section):
@@ -107,7 +116,21 @@ class ProjectSettings(_Section):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"two tools are named {twice[0]!r}; rename one")
+        for name, server in self.mcp.items():
+            _check_server(name, server)
         return self
+
+
+def _check_server(name: str, server: ServerData) -> None:
+    from ferrule.mcp.server_name import choose_name
+    from ferrule.mcp.target import parse_target
+
+    try:
+        choose_name(
+            parse_target(server.url or server.command or (), server.env or None, None, server.headers or None), name
+        )
+    except SettingsError as error:
+        raise ValueError(f"mcp.{name}: {error}") from None
 
 
 def read_project_file(path: Path) -> tuple[bytes, ProjectSettings]:
@@ -119,11 +142,9 @@ def read_project_file(path: Path) -> tuple[bytes, ProjectSettings]:
         data = _read_bytes(path)
     except OSError as error:
         raise SettingsError(f"{path}: can't be read: {error.strerror or error}") from error
-    if len(data) > _MOST_BYTES:
-        raise SettingsError(f"{path}: over {_MOST_BYTES // 1000:,} kB, which no such file needs; make it shorter")
     try:
         settings = ProjectSettings.model_validate(parse_toml(data, str(path)))
-        make_policy(settings.policy, str(path), "policy.")
+        check_policy(settings.policy, str(path), "policy.")
     except ValidationError as error:
         raise SettingsError("; ".join(describe_invalid_data(error, str(path), ProjectSettings))) from None
     except PolicyError as error:
@@ -136,4 +157,4 @@ def _read_bytes(path: Path) -> bytes:
         if descriptor is None:
             raise OSError("not a regular file")
         with open(descriptor, "rb", closefd=False) as file:
-            return file.read(_MOST_BYTES + 1)
+            return file.read(MOST_BYTES + 1)

@@ -74,8 +74,8 @@ class JsonRenderer:
         }
         reason = run.stopped or "error"
         output = {"output": run.output} if type(run.output) in _PLAIN else {}
-        if reason == "error" and run.stop_detail:
-            output["error"] = run.stop_detail
+        if run.stop_detail:
+            output["error" if reason == "error" else "detail"] = run.stop_detail
         saved = {"conversation": conversation_id} if conversation_id is not None else {}
         end = {"event": "finished", "reason": reason, "answer": run.text, **output, **saved, "tokens": usage}
         _print_json_line(end)
@@ -231,7 +231,7 @@ class TextRenderer:
             sys.stdout.write(text)
             sys.stdout.flush()
             self._at_start = text.endswith("\n")
-        self._last = text[-1]
+        self._last = (self._last + text)[-2:]
 
     def _stream_text(self, text: str, style: str) -> None:
         from ferrule.session.streamed_text import StreamedText

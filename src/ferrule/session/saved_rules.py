@@ -29,19 +29,38 @@ class SavedAnswer:
     rules: tuple[Rule, ...]
     time: float
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether it is for a server's tool, and was saved before definitions were: then it allows nothing any more."""
+        return any((rule.location or "").startswith("mcp:") and rule.definition is None for rule in self.rules)
+
 
 def save_always(workspace: Path, answers: Iterable[Always]) -> None:
-    """Save "always" answers for a workspace, each once. Raises `SettingsError` for a damaged file, and `OSError`."""
+    """Save "always" answers for a workspace, each once: that for a changed tool takes the place of the last one.
+
+    Raises `SettingsError` for a damaged file, and `OSError`.
+    """
     key = os.path.realpath(workspace)
 
     def change(records: dict[str, Any]) -> None:
         saved = records.setdefault(key, [])
         for answer in answers:
             rules = [_rule_to_json(rule) for rule in answer.rules]
-            if not any(isinstance(one, dict) and one.get("rules") == rules for one in saved):
-                saved.append({"scope": answer.scope, "rules": rules, "time": time.time()})
+            same = [one for one in saved if _has_rules(one, rules)]
+            if any(one["rules"] == rules for one in same):
+                continue
+            saved[:] = [one for one in saved if one not in same]
+            saved.append({"scope": answer.scope, "rules": rules, "time": time.time()})
 
     change_records(_FILE, change)
+
+
+def _has_rules(saved: Any, rules: list[dict[str, Any]]) -> bool:
+    """Whether a saved answer has these rules, apart from the definitions of their tools."""
+    others = saved.get("rules") if isinstance(saved, dict) else None
+    if not isinstance(others, list) or not all(isinstance(one, dict) for one in others):
+        return False
+    return [one | {"definition": None} for one in others] == [one | {"definition": None} for one in rules]
 
 
 def list_saved(workspace: Path | None = None) -> list[SavedAnswer]:

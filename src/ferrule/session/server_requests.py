@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 from ferrule._util.terminal_text import escape_line
@@ -90,7 +93,7 @@ class ServerRequests:
             sample_model,
             name=SAMPLING_TOOL,
             description="Let an MCP server ask the model.",
-            origin=f"mcp:{request.server}",
+            origin=request.origin,
             intent=describe,
         )
         arguments = json.dumps({"server": request.server, "max_tokens": max_tokens})
@@ -173,14 +176,14 @@ class _Form:
 
     async def _ask_field(self, name: str, schema: Mapping[str, Any], is_required: bool) -> Any:
         """Ask for one value until it fits the schema; None if it is left out."""
-        choices = _list_choices(schema)
-        kind = f"one of {', '.join(choices)}" if choices else schema.get("type", "text")
+        choices = ", ".join(title for _, title in _list_choices(schema))
+        kind = f"one of {choices}" if choices else schema.get("format") or schema.get("type", "text")
         if schema.get("type") == "array":
-            kind = f"some of {', '.join(_list_choices(schema.get('items', {})))}, separated by commas"
+            kind = f"some of {choices}, separated by commas"
         default = schema.get("default")
         notes = [
             kind,
-            "required" if is_required and default is None else f"Enter for {'none' if default is None else default}",
+            "required" if is_required and default is None else f"Enter for {_describe_default(default, schema)}",
         ]
         about = schema.get("description") or schema.get("title") or ""
         for line in _indent(f"{name} ({'; '.join(notes)})  {about}".rstrip()):
@@ -213,8 +216,11 @@ def _parse_value(text: str, schema: Mapping[str, Any]) -> Any:
     kind = schema.get("type")
     if kind == "boolean":
         return True if text.casefold() in (*_YES, "true") else False if text.casefold() in (*_NO, "false") else text
+    values = {name.casefold(): value for value, title in _list_choices(schema) for name in (title, str(value))}
     if kind == "array":
-        return [word.strip() for word in text.split(",") if word.strip()]
+        return [values.get(word.casefold(), word) for word in map(str.strip, text.split(",")) if word]
+    if values:
+        return values.get(text.casefold(), text)
     if kind in ("integer", "number"):
         try:
             return int(text) if kind == "integer" else float(text)
@@ -232,12 +238,54 @@ def _find_problem(value: Any, schema: Mapping[str, Any]) -> str:
         errors = SchemaValidator(schema).errors(value)
     except SchemaError:
         return ""  # the server's own mistake; it checks the answer itself
-    return str(errors[0].message) if errors else ""
+    if errors:
+        return str(errors[0].message)
+    is_right, example = _FORMATS.get(schema.get("format", ""), (None, ""))
+    return "" if is_right is None or is_right(value) else f"{value!r} is no {schema['format']}; write it as {example}"
 
 
-def _list_choices(schema: Mapping[str, Any]) -> Sequence[str]:
+def _is_date(value: str) -> bool:
+    return re.fullmatch(r"\d{4}-\d\d-\d\d", value) is not None and _is_time(f"{value}T00:00:00Z")
+
+
+def _is_time(value: str) -> bool:
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _is_uri(value: str) -> bool:
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s]+", value) is not None
+
+
+_FORMATS: Mapping[str, tuple[Callable[[str], bool], str]] = {
+    "email": (lambda value: re.fullmatch(r"[^@\s]+@[^@\s]+", value) is not None, "ada@example.com"),
+    "uri": (_is_uri, "https://example.com"),
+    "date": (_is_date, "2026-11-28"),
+    "date-time": (_is_time, "2026-11-28T09:00:00Z"),
+}
+
+
+def _list_choices(schema: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    """The values that a person may choose from, each with its title. The protocol knows no others than texts."""
+    if schema.get("type") == "array":
+        schema = schema.get("items", {})
+    if values := schema.get("enum", ()):
+        titles = schema.get("enumNames") or values
+        pairs = zip_longest(values, titles[: len(values)], fillvalue="")
+        return [(value, str(title or value)) for value, title in pairs if isinstance(value, str)]
     named = schema.get("oneOf") or schema.get("anyOf") or ()
-    return [str(one) for one in schema.get("enum", ())] or [str(one["const"]) for one in named if "const" in one]
+    return [(one["const"], str(one.get("title", one["const"]))) for one in named if isinstance(one.get("const"), str)]
+
+
+def _describe_default(default: Any, schema: Mapping[str, Any]) -> str:
+    titles = dict(_list_choices(schema))
+    if isinstance(default, list):
+        return ", ".join(titles.get(str(one), str(one)) for one in default) or "none"
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return "none" if default is None else titles.get(str(default), str(default))
 
 
 def _render(conversation: Conversation) -> str:

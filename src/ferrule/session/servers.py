@@ -11,6 +11,7 @@ from ferrule.errors import RegistryError
 from ferrule.mcp.client import MCPServer
 from ferrule.mcp.remote_tools import rename_taken
 from ferrule.mcp.requests import ClientAnswers
+from ferrule.mcp.target import is_address
 from ferrule.session.project_file import ServerData
 from ferrule.session.server_requests import ServerRequests
 from ferrule.session.terminal_output import print_notice, print_warnings
@@ -26,7 +27,8 @@ class SessionServers:
     """The servers of a session, given by their commands or addresses. Unreachable ones are skipped, with a warning.
 
     `start_timeout` is how many seconds each may take to be ready; `requests` answers what they ask. `declared` are
-    those of a `ferrule.toml`, by name. Raises `SettingsError` for an invalid command or address.
+    those of a `ferrule.toml`, by name; `environment` is added to the variables of `servers` that are commands. Raises
+    `SettingsError` for an invalid command or address.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class SessionServers:
         start_timeout: float,
         requests: ServerRequests | None = None,
         declared: Mapping[str, ServerData] = MappingProxyType({}),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.requests = requests
         answers = ClientAnswers() if requests is None else requests.answers
@@ -42,7 +45,12 @@ class SessionServers:
         timeout = _PATIENT_TIMEOUT if answers.elicit is not None or answers.sample is not None else _TIMEOUT
         self._servers = [
             MCPServer(
-                server, start_timeout=start_timeout, timeout=timeout, elicit=answers.elicit, sample=answers.sample
+                server,
+                env=None if is_address(server) else environment,
+                start_timeout=start_timeout,
+                timeout=timeout,
+                elicit=answers.elicit,
+                sample=answers.sample,
             )
             for server in servers
         ]
@@ -50,8 +58,8 @@ class SessionServers:
             MCPServer(
                 one.url or one.command or "",
                 name=name,
-                env=one.env,
-                headers=one.headers,
+                env=one.env or None,
+                headers=one.headers or None,
                 start_timeout=start_timeout,
                 timeout=timeout,
                 elicit=answers.elicit,
@@ -122,13 +130,14 @@ def open_servers(
     runner: asyncio.Runner,
     requests: ServerRequests | None = None,
     require_all: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[SessionServers]:
-    """Open servers in the runner's event loop; `requests` answers what they ask.
+    """Open servers in the runner's event loop; `requests` and `environment` are as for `SessionServers`.
 
     Raises `SettingsError` for an invalid command or address, or if the MCP SDK isn't installed, and with `require_all`
     `RegistryError` for a server that can't be reached.
     """
-    opened = SessionServers(servers, start_timeout, requests)
+    opened = SessionServers(servers, start_timeout, requests, environment=environment)
     with print_warnings("ferrule.mcp"):
         try:
             runner.run(opened.open(require_all))

@@ -16,17 +16,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule.agent.hooks import Hooks, RunState
-from ferrule.agent.interrupted_calls import answer_without_running, reopen_calls
-from ferrule.agent.loop import add_ready_results
+from ferrule.agent.loop import ReadyResults
 from ferrule.agent.pipeline import Pipeline
 from ferrule.agent.run import Run
 from ferrule.agent.tool_search import NAME as SEARCH
 from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation, Media, Message, Text, ToolCall, ToolResult, assistant, user
+from ferrule.conversation import (
+    Conversation,
+    Media,
+    Message,
+    Text,
+    ToolCall,
+    assistant,
+    user,
+)
 from ferrule.errors import ConversationError, FerruleError, Overloaded, ProviderError, SettingsError
 from ferrule.events import Event, LossesReported, MessageFinished, ResultReady, TextDelta, Usage
 from ferrule.execution import Decision, Pending, Policy
 from ferrule.execution.always import SessionGrants
+from ferrule.execution.approver import make_approver
+from ferrule.execution.interrupted_calls import answer_without_running, reopen_calls
 from ferrule.models.context_sizes import find_context_size
 from ferrule.session.approvals import DenyAll, Permissions, SessionApprover
 from ferrule.session.persistence import Autosave
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
 _UNFINISHED = {
     "rounds": "stopped: the model made too many rounds of calls; ask it to go on if it should",
     "length": "stopped: the answer reached its limit of tokens",
+    "refusal": "stopped: the model refuses to answer",
     "repetition": "stopped: the model repeats a call that fails in the same way; tell it how to go on",
     "error": "stopped: the model's answer is incomplete",
 }
@@ -61,8 +71,8 @@ class _Turn:
     """Whether the store has the question that `start` ends with, and nothing after it."""
     written: list[str] = field(default_factory=list)
     """What the model wrote of a message that isn't finished."""
-    ready: dict[str, ToolResult] = field(default_factory=dict)
-    """The results of the last message's calls so far, by call id."""
+    ready: ReadyResults = field(default_factory=ReadyResults)
+    """The results of the last message's calls so far."""
 
     def keep_partial_message(self) -> None:
         """Add what was written of a message that was cancelled: the person has read it, and may refer to it."""
@@ -92,11 +102,13 @@ class Session:
         renderer: Renderer | None = None,
         autosave: Autosave | None = None,
         servers: SessionServers | None = None,
-        workspace: Path | None = None,
+        workspace: Path | str | None = None,
         attachments: Sequence[Text | Media] = (),
     ) -> None:
         self.renderer = renderer or TextRenderer()
         self.permissions = permissions or Permissions()
+        if not hasattr(self.permissions.approver, "decide"):
+            self.permissions = replace(self.permissions, approver=make_approver(self.permissions.approver))
         self.policy = self.permissions.policy
         if self.policy.grants is None:
             self.policy = replace(self.policy, grants=SessionGrants())
@@ -109,7 +121,7 @@ class Session:
         self._servers = servers
         self.change_policy(self.policy)
         self._approver = SessionApprover(self.permissions.approver, self._clear_line)
-        self._workspace = workspace
+        self._workspace = None if workspace is None else Path(workspace)
         self.pipeline = self._prepare(pipeline)
         self._reported_losses: set[Loss] = set()
         self._is_saving = True
@@ -310,7 +322,9 @@ class Session:
         if turn.run.stopped == "context":
             self.renderer.notify(await self._describe_full_context(turn))
         elif turn.run.stopped in _UNFINISHED:
-            self.renderer.notify(_UNFINISHED[turn.run.stopped])
+            detail = turn.run.stop_detail
+            is_new = detail and detail != turn.run.text
+            self.renderer.notify(_UNFINISHED[turn.run.stopped] + (f": {detail}" if is_new else ""))
         return turn.run
 
     async def _describe_full_context(self, turn: _Turn) -> str:
@@ -331,11 +345,10 @@ class Session:
             turn.run = streamed
             async for event in streamed:
                 if isinstance(event, MessageFinished):
-                    turn.ready.clear()
+                    turn.ready = ReadyResults()
                 elif isinstance(event, ResultReady):
-                    turn.ready[event.result.call_id] = event.result
                     # Before it is shown: what was shown is not lost.
-                    self.save_progress(add_ready_results(streamed.conversation, turn.ready))
+                    self.save_progress(turn.ready.add(streamed.conversation, event.result))
                 self._show(event)
 
     async def _decide_pending(self) -> dict[str, Decision]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import sqlite3
 import threading
 import time
@@ -12,6 +14,8 @@ from pathlib import Path
 
 from ferrule.errors import ConversationError
 from ferrule.sandbox.own_files import hide_own_file
+
+_log = logging.getLogger("ferrule.store")
 
 VERSION = 1
 _APPLICATION = 0x66727243  # "frrC": marks the file as ours
@@ -45,6 +49,37 @@ _INDEX = """
 CREATE VIRTUAL TABLE IF NOT EXISTS message_index
 USING fts5 (text, content = 'messages', content_rowid = 'id', tokenize = 'trigram case_sensitive 1')
 """
+# Tables of their own, made when first needed: an older ferrule ignores them and still opens the file, so that no new
+# version of the schema is needed.
+MODELS = """
+CREATE TABLE IF NOT EXISTS conversation_models (
+    conversation TEXT PRIMARY KEY REFERENCES conversations ON DELETE CASCADE, model TEXT NOT NULL)
+"""
+FOLDERS = """
+CREATE TABLE IF NOT EXISTS conversation_folders (
+    conversation TEXT PRIMARY KEY REFERENCES conversations ON DELETE CASCADE, folder TEXT NOT NULL)
+"""
+# By node, which the forks of a conversation share.
+BEGUN_CALLS = """
+CREATE TABLE IF NOT EXISTS begun_calls (
+    node INTEGER NOT NULL REFERENCES nodes ON DELETE CASCADE, call TEXT NOT NULL, conversation TEXT NOT NULL,
+    PRIMARY KEY (node, call)) WITHOUT ROWID
+"""
+
+
+def _read_statement(statement: str) -> tuple[str, str]:
+    """The name of what a statement makes, and the statement as SQLite keeps it, with single blanks."""
+    kept = " ".join(statement.replace("IF NOT EXISTS ", "").rstrip("; \n").split())
+    found = _MADE.match(kept)
+    assert found is not None
+    return found[1], kept
+
+
+_MADE = re.compile(r"CREATE (?:VIRTUAL )?(?:TABLE|INDEX) (\w+)")
+_NEEDED = dict(map(_read_statement, _SCHEMA.rstrip().split(";\n")))
+_KNOWN = _NEEDED | dict(map(_read_statement, (_INDEX, MODELS, FOLDERS, BEGUN_CALLS)))
+_COMPUTED = re.compile(r"\b(?:CHECK|DEFAULT|GENERATED|AS|REFERENCES)\b", re.IGNORECASE)
+"""What lets a table compute something, which those that SQLite makes for its index don't."""
 
 
 def is_unindexable(error: sqlite3.OperationalError) -> bool:
@@ -81,6 +116,11 @@ class Database:
         self._release = hide_own_file(path, "the store of conversations", *_ENDINGS) if is_file else lambda: None
         self._opened = (path.absolute(), path.stat()) if is_file else None
 
+    @property
+    def file(self) -> Path | None:
+        """The file, by its absolute path; None in memory."""
+        return None if self._opened is None else self._opened[0]
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
@@ -113,6 +153,10 @@ class Database:
         with self._transaction("BEGIN IMMEDIATE") as connection:
             yield connection
 
+    def warn(self, damage: ConversationError) -> None:
+        """Warn of a damaged part of the file, which is left out."""
+        _log.warning("%s: left out, as it is damaged: %s", self._path, damage)
+
     def make_index(self) -> bool:
         """Create the search index if it is missing; returns whether this SQLite supports it."""
         with self._lock, self._convert_errors():
@@ -137,6 +181,9 @@ class Database:
                 raise
 
     def _prepare(self) -> None:
+        # A text that isn't UTF-8 is damage of one row, and not of what is read with it.
+        self._connection.text_factory = lambda data: str(data, "utf-8", "replace")
+        self._connection.execute("PRAGMA trusted_schema = OFF")
         self._connection.execute("PRAGMA foreign_keys = ON")
         with self.read_transaction():  # what another process writes meanwhile would be seen in part
             is_ready = self._is_ready()
@@ -164,7 +211,32 @@ class Database:
             raise ConversationError(
                 f"{self._path}: made by a newer ferrule (schema {version}; this one knows {VERSION})"
             )
+        if application:
+            self._check_schema()
         return bool(application)
+
+    def _check_schema(self) -> None:
+        """Check that the file has the tables of a store, and nothing that acts on them.
+
+        A trigger would change other conversations, and a view could be without an end. Raises `ConversationError`.
+        """
+        missing = dict(_NEEDED)
+        for kind, name, table, sql in self._connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"):
+            missing.pop(name, None)
+            kept = None if sql is None else " ".join(str(sql).split())
+            if name.startswith("message_index_"):
+                is_foreign = kind != "table" or (kept is not None and _COMPUTED.search(kept) is not None)
+            elif name in _KNOWN or table in _KNOWN:  # SQLite's own indices have no statement
+                is_foreign = kept is not None and kept != _KNOWN.get(name)
+            else:
+                is_foreign = kind in ("trigger", "view")
+            if is_foreign:
+                raise ConversationError(
+                    f"{self._path}: it has the {kind} {str(name)!r:.60}, which ferrule didn't make; "
+                    "a file that may be forged isn't used"
+                )
+        if missing:
+            raise ConversationError(f"{self._path}: the file is damaged: it has no {next(iter(missing))!r}")
 
     def _enable_write_ahead(self) -> None:
         """Enable write-ahead logging, so that readers and a writer don't wait for each other.
@@ -186,10 +258,11 @@ class Database:
     def _convert_errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
-            reason = str(error)
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            # What SQLite says may quote a damaged file.
+            reason = "the file is damaged" if isinstance(error, UnicodeDecodeError) else f"{error!s:.200}"
             if "not a database" in reason:
                 reason = "not a store of conversations; name another file"
             elif "locked" in reason:
                 reason = f"another process has locked it for {_LOCK_TIMEOUT:g} seconds; try again"
-            raise ConversationError(f"{self._path}: {reason}") from error
+            raise ConversationError(f"{self._path}: {' '.join(reason.split())}") from error

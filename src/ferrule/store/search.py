@@ -5,22 +5,20 @@ SQLite's trigram index, where available, only narrows the search: the results ar
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ferrule.errors import ConversationError
 from ferrule.store.database import Database, is_unindexable
+from ferrule.store.message_json import collect_text, decode_message, read_text
 
 _SHORTEST_INDEXED = 3
 _AROUND = 50
 _BELOW = """
 WITH RECURSIVE below (position, node) AS (
     SELECT depth - 1, id FROM nodes WHERE message = ?
-    UNION ALL SELECT position, id FROM nodes JOIN below ON parent = node)
+    UNION SELECT position, id FROM nodes JOIN below ON parent = node)
 SELECT conversations.id, title, position FROM below JOIN conversations ON head = node ORDER BY updated DESC LIMIT ?
 """
 
@@ -34,20 +32,6 @@ class SearchHit:
     position: int
     role: str
     excerpt: str
-
-
-def collect_text(data: Mapping[str, Any]) -> str:
-    """Collect all text in a message's JSON (texts, reasoning, calls, results), in a form that SQLite can store."""
-    text = "\n".join(_iterate_texts(data["parts"]))
-    return text.replace("\0", " ").encode("utf-8", "replace").decode()
-
-
-def _iterate_texts(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for part in parts:
-        for key in ("text", "name", "arguments", "raw"):
-            if key in part:
-                yield part[key]
-        yield from _iterate_texts(part.get("content", ()))
 
 
 def find_messages(database: Database, text: str, limit: int) -> tuple[SearchHit, ...]:
@@ -65,14 +49,19 @@ def find_messages(database: Database, text: str, limit: int) -> tuple[SearchHit,
     hits: list[SearchHit] = []
     with database.read_transaction() as connection:
         messages = connection.execute(
-            f"SELECT id, data FROM messages WHERE {' AND '.join(conditions)} ORDER BY id DESC",
+            f"SELECT id, hash, data FROM messages WHERE {' AND '.join(conditions)} ORDER BY id DESC",
             words_and_query if narrowed else words,
         )
-        for message, written in messages:
-            data = json.loads(written)
-            excerpt = _cut_excerpt(collect_text(data), words[0])
+        for message, name, written in messages:
+            where = f"message {message} of the file"
+            try:
+                role, found = read_text(decode_message(written, name, where), where)
+            except ConversationError as error:
+                database.warn(error)
+                continue
+            excerpt = _cut_excerpt(found, words[0])
             rows = connection.execute(_BELOW, (message, limit - len(hits))).fetchall()
-            hits += [SearchHit(name, title, at, data["role"], excerpt) for name, title, at in rows]
+            hits += [SearchHit(str(name), str(title), at, role, excerpt) for name, title, at in rows]
             if len(hits) >= limit:
                 break
     return tuple(hits)
@@ -93,12 +82,12 @@ def _update_index(database: Database) -> bool:
 
 def unindex(connection: sqlite3.Connection, message: int) -> None:
     """Remove a message that will be deleted from the index, if this SQLite supports it."""
-    text, indexed = connection.execute("SELECT text, indexed FROM messages WHERE id = ?", (message,)).fetchone()
-    if not indexed:
+    row = connection.execute("SELECT text FROM messages WHERE id = ? AND indexed", (message,)).fetchone()
+    if row is None:
         return
     try:
         connection.execute(
-            "INSERT INTO message_index (message_index, rowid, text) VALUES ('delete', ?, ?)", (message, text)
+            "INSERT INTO message_index (message_index, rowid, text) VALUES ('delete', ?, ?)", (message, row[0])
         )
     except sqlite3.OperationalError as error:
         # The stale entry does no harm: ids are never reused.

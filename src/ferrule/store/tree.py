@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ferrule.conversation import Message
+from ferrule.errors import ConversationError
 from ferrule.formats.conversation_json import message_from_json, message_to_json
-from ferrule.store.search import collect_text, unindex
+from ferrule.store.message_json import collect_text, decode_message, hash_message
+from ferrule.store.search import unindex
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -21,22 +23,36 @@ if TYPE_CHECKING:
 _PATH = """
 WITH RECURSIVE path (id, parent, message, depth) AS (
     SELECT id, parent, message, depth FROM nodes WHERE id = ?
-    UNION ALL SELECT nodes.id, nodes.parent, nodes.message, nodes.depth FROM nodes JOIN path ON nodes.id = path.parent)
+    UNION SELECT nodes.id, nodes.parent, nodes.message, nodes.depth FROM nodes JOIN path ON nodes.id = path.parent)
 """
+# `UNION ALL` would go round for ever where a damaged or forged node is before itself.
 
 
 def read_path(connection: Connection, head: int) -> list[int]:
-    """Return the nodes from the first message to `head`."""
-    return [node for (node,) in connection.execute(f"{_PATH} SELECT id FROM path ORDER BY depth", (head,))]
+    """Return the nodes from the first message to `head`. Raises `ConversationError` for a damaged path."""
+    rows = connection.execute(f"{_PATH} SELECT id, parent FROM path ORDER BY depth", (head,)).fetchall()
+    return _check_path([node for node, _ in rows], [parent for _, parent in rows], head)
 
 
 def read_messages(connection: Connection, head: int) -> tuple[Message, ...]:
-    """Read the messages from the first to that of `head`. Raises `ConversationError` for an invalid message."""
+    """Read the messages from the first to that of `head`. Raises `ConversationError` for one that is damaged."""
     rows = connection.execute(
-        f"{_PATH} SELECT data FROM path JOIN messages ON messages.id = message ORDER BY depth", (head,)
+        f"{_PATH} SELECT path.id, parent, hash, data FROM path LEFT JOIN messages ON messages.id = message"
+        " ORDER BY depth",
+        (head,),
     ).fetchall()
-    blobs = _BlobTable(connection)
-    return tuple(message_from_json(json.loads(data), blobs, f"message {at}") for at, (data,) in enumerate(rows))
+    _check_path([row[0] for row in rows], [row[1] for row in rows], head)
+    blobs, messages = _BlobTable(connection), []
+    for at, (_, _, name, data) in enumerate(rows):
+        where = f"message {at}"
+        messages.append(message_from_json(decode_message(data, name, where), blobs, where))
+    return tuple(messages)
+
+
+def _check_path(nodes: list[int], parents: list[int], head: int) -> list[int]:
+    if [0, *nodes] != [*parents, head]:
+        raise ConversationError("some of its messages are missing, or their order is damaged")
+    return nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +99,7 @@ def _store_message(connection: Connection, message: Message, at: int) -> int:
     """Store a message unless one with the same content exists; returns its row."""
     blobs = _BlobTable(connection)
     data = message_to_json(message, blobs, f"message {at}")
-    name = hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    name = hash_message(data)
     row = connection.execute("SELECT id FROM messages WHERE hash = ?", (name,)).fetchone()
     if row is not None:
         return int(row[0])
@@ -107,7 +123,10 @@ def prune(connection: Connection, node: int) -> None:
         ).fetchone()[0]
         if is_needed:
             return
-        parent, message = connection.execute("SELECT parent, message FROM nodes WHERE id = ?", (node,)).fetchone()
+        row = connection.execute("SELECT parent, message FROM nodes WHERE id = ?", (node,)).fetchone()
+        if row is None:  # of a damaged path
+            return
+        parent, message = row
         connection.execute("DELETE FROM nodes WHERE id = ?", (node,))
         if not connection.execute("SELECT EXISTS (SELECT 1 FROM nodes WHERE message = ?)", (message,)).fetchone()[0]:
             _delete_message(connection, message)
@@ -140,4 +159,4 @@ class _BlobTable:
     def get(self, name: str, /) -> bytes | None:
         """Return a stored image."""
         row = self.connection.execute("SELECT data FROM blobs WHERE hash = ?", (name,)).fetchone()
-        return None if row is None else bytes(row[0])
+        return row[0] if row is not None and isinstance(row[0], bytes) else None

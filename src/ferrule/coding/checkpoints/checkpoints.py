@@ -46,7 +46,7 @@ class Checkpoints:
     def __init__(
         self,
         workspace: Path | str,
-        store: Path | None = None,
+        store: Path | str | None = None,
         access: FileAccess | None = None,
         *,
         limits: Limits = Limits(),  # noqa: B008 - it doesn't change
@@ -114,8 +114,9 @@ class Checkpoints:
         """Take back the last turn that isn't undone, ending the current one first.
 
         What was changed after the turn is kept and named; `force` overwrites it, and redo brings it back. After an
-        undo that kept something, `force` overwrites that. A last turn that changed only `.git` is said, and only the
-        next undo takes back the one before it, unless `skips_git`.
+        undo that kept something, `force` overwrites that. A turn of which everything is kept isn't undone, and the
+        next undo goes on with the one before it. A last turn that changed only `.git` is said, and only the next undo
+        takes back the one before it, unless `skips_git`.
         """
         return await self._undo(force, plans=False, skips_git=skips_git)
 
@@ -136,7 +137,7 @@ class Checkpoints:
         return await self._call(end_and_undo, self._refuse("undo"))
 
     async def redo(self, *, force: bool = False) -> Report:
-        """Make again the turn that was undone last, exactly as it was."""
+        """Make again the turn that was undone last, exactly as it was; what was changed since is kept, as by `undo`."""
         conversation = self.find_conversation()
         return await self._call(
             lambda history: history.redo(force=force, conversation=conversation), self._refuse("redo")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ferrule.sandbox.file_versions import make_version
 from ferrule.sandbox.shell.git_repositories import find_common_folder, resolve_repository
 
 __all__ = ["is_committed_since", "read_git_state"]
 
 _OWN = ("HEAD", "index", "logs/HEAD")
-_SHARED = ("config", "packed-refs", "refs/heads", "refs/tags", "refs/stash")
+_SHARED = ("config", "packed-refs", "refs/stash")
 """What a linked working tree has in the folder of the repository that it belongs to."""
 
 
@@ -26,9 +28,20 @@ def read_git_state(workspace: str) -> str:
     for folder, places in ((repository, _OWN), (common, _SHARED)):
         for place in places:
             with suppress(OSError):
-                status = Path(folder, place).stat()
-                found.append(f"{place} {status.st_ino} {status.st_size} {status.st_mtime_ns}")
-    return "\n".join(found)
+                found.append(_describe(place, Path(folder, place).stat()))
+    return "\n".join([*found, *_describe_folders(common)])
+
+
+def _describe_folders(repository: str) -> Iterator[str]:
+    """Each folder of branches and tags: git replaces a file in it when it changes one."""
+    for top in ("refs/heads", "refs/tags"):
+        for folder, _, _ in os.walk(Path(repository, top)):
+            with suppress(OSError):
+                yield _describe(os.path.relpath(folder, repository), Path(folder).stat())
+
+
+def _describe(name: str, status: os.stat_result) -> str:
+    return f"{name} {' '.join(map(str, make_version(status)))}"
 
 
 def is_committed_since(workspace: str, state: str) -> bool:

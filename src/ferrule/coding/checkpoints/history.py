@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
-from typing import Literal
 
 from ferrule.coding.checkpoints.beneath import find_stat, open_folder, read_entry, split_path
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, decode_tree, is_folder, is_unchanged
@@ -20,8 +21,25 @@ from ferrule.coding.checkpoints.git_state import is_committed_since, read_git_st
 from ferrule.coding.checkpoints.ignored import IgnoredFiles
 from ferrule.coding.checkpoints.objects import ObjectStore
 from ferrule.coding.checkpoints.report import NEVER_RESTORED, Report, TurnSummary
-from ferrule.coding.checkpoints.restore import Restoration, Restored, name_action, remove_temporary_files
+from ferrule.coding.checkpoints.restore import (
+    Restoration,
+    Restored,
+    find_shut_folders,
+    name_action,
+    remove_temporary_files,
+    shut_folders,
+)
 from ferrule.coding.checkpoints.scan import TreeScan
+from ferrule.coding.checkpoints.selection import (
+    Action,
+    belongs_to,
+    describe_missing,
+    describe_next,
+    describe_skipped,
+    find_incomplete,
+    release_paths,
+    reopen,
+)
 from ferrule.coding.checkpoints.store import CheckpointStore, remove_abandoned
 from ferrule.coding.checkpoints.turns import Change, SessionLock, Turn, is_session_alive
 from ferrule.coding.checkpoints.undo_news import FILE_NAME, NewsFile, UndoNews, describe_for_model
@@ -105,15 +123,15 @@ class TurnHistory:
     def begin(self, label: str, conversation: str = "") -> Turn:
         """Begin a turn of a conversation, just before its first change, which has to be recorded next.
 
-        Turns that were undone can't be redone from now on.
+        What was undone can't be redone from now on. What undo has kept of a turn can still be undone, after this one.
         """
         with self.store.lock():
             turns, _ = self.store.turns.list()
             for turn in turns:
-                if turn.status == "undone":
-                    self.store.turns.remove(turn)
-                elif turn.status == "open" and not self._is_alive(turn):
+                if turn.status == "open" and not self._is_alive(turn):
                     self._finish(turn, interrupted=True)
+                elif reopen(turn):
+                    (self.store.turns.save if turn.changes else self.store.turns.remove)(turn)
         return Turn(0, label, time.time(), self._session.name, [conversation] if conversation else [])
 
     def record_files(self, turn: Turn, paths: Iterable[str]) -> None:
@@ -150,35 +168,39 @@ class TurnHistory:
     ) -> Report:
         """Take back the last turn, of a conversation or of all, which must have ended if it is this session's.
 
-        `force` overwrites what was changed since; if the last undo kept such paths, it does so for them. With `plans`
-        nothing is done. A turn that changed only `.git` is said, and the next undo takes back the one before; with
-        `skips_git` this one does, and its report names what it skipped.
+        `force` overwrites what was changed since; if the last undo kept files for that, it does so for them. A turn of
+        which all files are kept isn't undone, and the next undo tries the one before. With `plans` nothing is done. A
+        turn that changed only `.git` is said, and the next undo takes back the one before; with `skips_git` this one
+        does, and its report names what it skipped.
         """
-        skipped: list[Turn] = []
         with self.store.lock():
-            turn, problem = self._find_last(force, conversation)
-            while turn is not None and not turn.changes and turn.status == "done":
-                skipped.append(turn)
-                turn, problem = self._find_last(force, conversation, before=turn.number)
+            kept = find_incomplete(self.store.turns.list()[0], "undo", conversation) if force else None
+            turns, problem = ([kept], "") if kept else self._list_done(conversation)
+            turns = self._skip_blocked(turns, plans)
+            skipped = list(takewhile(lambda turn: not turn.changes, turns))
+            turn = next(iter(turns[len(skipped) :]), None)
             if skipped and not (skips_git and turn is not None):
                 if not plans:
                     for each in skipped:
                         self.store.turns.remove(each)
-                return Report("undo", problems=(_describe_skipped(skipped, turn),))
+                return Report("undo", problems=(describe_skipped(skipped, turn),))
             if turn is None:
                 return Report("undo", problems=(problem,))
             report = self._take_back(turn, "undo", force, plans)
         notes = [f"{TurnSummary.of(each).describe()}, after it, changed only .git" for each in skipped]
-        return replace(report, notes=(*report.notes, *notes))
+        return replace(report, notes=(*report.notes, *notes, *describe_next("undo", turn, turns)))
 
     def redo(self, *, force: bool = False, conversation: str | None = None) -> Report:
-        """Make again what the last undo took back, of a conversation or of all."""
+        """Make again what the last undo took back, of a conversation or of all. `force` is that of `undo`."""
         with self.store.lock():
             turns, _ = self.store.turns.list()
-            undone = [turn for turn in turns if turn.status == "undone" and _is_of(turn, conversation)]
-            if not undone:
+            kept = find_incomplete(turns, "redo", conversation) if force else None
+            undone = [turn for turn in turns if turn.status == "undone" and belongs_to(turn, conversation)]
+            turns = self._skip_blocked([kept] if kept else undone)
+            if not turns:
                 return Report("redo", problems=("there is nothing to redo: no turn was undone since the last change",))
-            return self._take_back(undone[0], "redo", force)
+            report = self._take_back(turns[0], "redo", force)
+        return replace(report, notes=(*report.notes, *describe_next("redo", turns[0], turns)))
 
     def list_turns(self) -> list[TurnSummary]:
         """The turns, oldest first."""
@@ -194,7 +216,7 @@ class TurnHistory:
             if number is not None:
                 turns = [turn for turn in turns if turn.number == number]
             else:
-                turns = [turn for turn in turns if _is_of(turn, conversation)]
+                turns = [turn for turn in turns if belongs_to(turn, conversation)]
                 turns = [turn for turn in turns if not (skips_undone and turn.status == "undone")]
             if not turns:
                 return None, []
@@ -219,64 +241,89 @@ class TurnHistory:
         with self.store.lock():
             return self._news.take(conversation)
 
-    def _find_last(self, force: bool, conversation: str | None, before: int | None = None) -> tuple[Turn | None, str]:
-        """The turn to undo, of those before a number if one is given, or why there is none."""
+    def _list_done(self, conversation: str | None) -> tuple[list[Turn], str]:
+        """The turns that can be undone, the last one first, and why there is no other."""
         turns, damaged = self.store.turns.list()
-        turns = [turn for turn in turns if before is None or turn.number < before]
-        unfinished = [turn for turn in turns if turn.status == "undone" and turn.kept and _is_of(turn, conversation)]
-        if force and unfinished:
-            return unfinished[0], ""
+        found: list[Turn] = []
         for turn in reversed(turns):
             if damaged and damaged[-1].stem > f"{turn.number:08}":
                 break
             if turn.status == "open" and self._is_alive(turn):
-                return None, "another session is in the middle of a turn in this workspace: stop it first"
+                return found, "another session is in the middle of a turn in this workspace: stop it first"
             if turn.status == "open":
                 self._finish(turn, interrupted=True)
-            if turn.status == "done" and (turn.changes or turn.changed_git) and _is_of(turn, conversation):
-                return turn, ""
+            if turn.status == "done" and (turn.changes or turn.changed_git) and belongs_to(turn, conversation):
+                found.append(turn)
         if damaged:
-            return None, f"the record of a turn, {damaged[-1]}, is damaged: remove it to undo the turns before it"
-        if any(turn.status == "done" for turn in turns):
-            return None, f"this conversation has changed nothing {_more(turns, conversation)}"
-        return None, "there is nothing to undo in this workspace"
+            return found, f"the record of a turn, {damaged[-1]}, is damaged: remove it to undo the turns before it"
+        return found, describe_missing(turns, conversation)
 
-    def _take_back(self, turn: Turn, action: Literal["undo", "redo"], force: bool, plans: bool = False) -> Report:
+    def _skip_blocked(self, turns: list[Turn], plans: bool = False) -> list[Turn]:
+        """The turns that aren't blocked; if all are, all of them, to be tried again."""
+        others = [turn for turn in turns if not turn.is_blocked]
+        if others or plans:
+            return others or turns
+        for turn in turns:
+            turn.is_blocked = False
+            self.store.turns.save(turn)
+        return turns
+
+    def _take_back(self, turn: Turn, action: Action, force: bool, plans: bool = False) -> Report:
         self._remove_temporary_files(change.path for change in turn.changes)
-        restoration = Restoration(self.workspace, self.objects)
-        is_rest = action == "undo" and turn.status == "undone"
-        changes = [change for change in turn.changes if not is_rest or change.path in turn.kept]
+        shut_folders(self.workspace, turn.opened)
+        restoration = Restoration(self.workspace, self.objects, turn.unfinished)
+        is_rest = turn.status == ("undone" if action == "undo" else "done")
+        changes = [change for change in turn.changes if (change.path in turn.kept) == is_rest]
         if action == "redo":
             changes = [Change(change.path, change.after, change.before) for change in changes]
         chosen = restoration.choose(changes, force)
         if plans:
             planned = [Restored(change.path, name_action(change)) for change in chosen]
-            return self._report(action, turn, (*planned, *restoration.results), is_planned=True)
+            return self._report(action, turn, (*planned, *restoration.results), force, is_planned=True)
         if force:
-            self._keep_overwritten(turn, chosen, action)
+            self._keep_overwritten(turn, [each for each in chosen if each.path not in restoration.halfway], action)
+        turn.unfinished = sorted({*turn.unfinished, *(change.path for change in chosen)})
+        turn.opened = find_shut_folders(self.workspace, chosen)
+        with suppress(OSError):  # on a full disk, undo may be what makes room
+            self.store.turns.save(turn)
         restoration.apply(chosen)
         results = tuple(restoration.results)
-        left = [each.path for each in results if each.action in ("kept", "failed")]
-        # What is kept was decided on; where everything failed, as in a read-only workspace, nothing has happened.
-        if not results or any(each.action != "failed" for each in results):
-            turn.status = "undone" if action == "undo" else "done"
-            turn.kept = left if action == "undo" else []
-            self.store.turns.save(turn)
-        done = [each for each in results if each.action not in ("kept", "failed")]
+        self._record(turn, action, results, {change.path for change in chosen}, force)
+        done = [each for each in results if each.is_done]
         if done:
             text = describe_for_model(action, turn.label, done)
             self._news.add(UndoNews(text, tuple(each.path for each in done), tuple(turn.conversations)))
-        return self._report(action, turn, results)
+        return self._report(action, turn, results, force)
+
+    def _record(
+        self, turn: Turn, action: Action, results: Sequence[Restored], chosen: Collection[str], force: bool
+    ) -> None:
+        """Record what undo or redo did with a turn."""
+        turn.unfinished, turn.opened = [], {}
+        if chosen and results and all(each.action == "failed" for each in results):
+            self.store.turns.save(turn)
+            return  # as in a read-only workspace: nothing has happened
+        turn.is_blocked = bool(results) and not force and not any(each.is_done for each in results)
+        if not turn.is_blocked:
+            turn.status = "undone" if action == "undo" else "done"
+            # What force keeps, such as a folder with other files in it, it would keep again.
+            turn.kept = [each.path for each in results if each.action == "kept" and not force]
+            turn.kept += [each.path for each in results if each.action == "failed" and each.path in chosen]
+        self.store.turns.save(turn)
+        if force and action == "undo":
+            for other in release_paths(self.store.turns.list()[0], turn, chosen):
+                (self.store.turns.save if other.changes else self.store.turns.remove)(other)
 
     def _report(
-        self, action: Literal["undo", "redo"], turn: Turn, results: tuple[Restored, ...], is_planned: bool = False
+        self, action: Action, turn: Turn, results: tuple[Restored, ...], force: bool, *, is_planned: bool = False
     ) -> Report:
         not_restored = (*NEVER_RESTORED, *self.not_included, *turn.left_out) if turn.ran_command else ()
         if not turn.ran_command and is_committed_since(self.workspace, turn.git_after):
             not_restored = NEVER_RESTORED[:1]  # such as a commit since
         notes, problems = tuple(_make_notes(turn)), tuple(turn.problems)
         ignored = self.select_ignored(each.path for each in results)
-        return Report(action, TurnSummary.of(turn), results, not_restored, notes, problems, ignored, is_planned)
+        summary = TurnSummary.of(turn)
+        return Report(action, summary, results, not_restored, notes, problems, ignored, is_planned, force)
 
     def _keep_overwritten(self, turn: Turn, chosen: Sequence[Change], action: str) -> None:
         """Keep what somebody else has written and is about to be overwritten, so that redo, or undo, brings it back."""
@@ -394,27 +441,6 @@ class TurnHistory:
             kept.update(oid for oid in (tree, *(each[2] for each in files.values())) if len(oid) == 64)
         self.objects.repack(kept)
         self._save_index()
-
-
-def _describe_skipped(skipped: Sequence[Turn], before: Turn | None) -> str:
-    """Say that turns changed only `.git`, and what the next undo does; `before` is the turn that it takes back."""
-    named = ", ".join(TurnSummary.of(each).describe() for each in skipped)
-    after = (
-        "there is no turn before to undo"
-        if before is None
-        else f"undo again takes back {TurnSummary.of(before).describe()}"
-    )
-    return f"{named} changed only .git, or nothing that can be restored, and undo doesn't restore that; {after}"
-
-
-def _is_of(turn: Turn, conversation: str | None) -> bool:
-    return conversation is None or conversation in turn.conversations
-
-
-def _more(turns: Iterable[Turn], conversation: str | None) -> str:
-    """The end of a sentence that says why there is nothing to undo in a conversation."""
-    has_undone = any(turn.status == "undone" and _is_of(turn, conversation) for turn in turns)
-    return f"{'more' if has_undone else 'yet'}; `ferrule code undo` takes back what earlier ones changed"
 
 
 def diff_trees(objects: ObjectStore, one: str, other: str, folder: str = "") -> Iterator[Change]:

@@ -74,6 +74,13 @@ class Report:
     """Those of the paths that git ignores."""
     is_planned: bool = False
     """Whether nothing was done, and this says what would be."""
+    is_forced: bool = False
+    """Whether what was changed since was overwritten, too."""
+
+    @property
+    def done(self) -> tuple[Restored, ...]:
+        """What was changed, or would be."""
+        return tuple(each for each in self.paths if each.is_done)
 
     @property
     def kept(self) -> tuple[Restored, ...]:
@@ -94,14 +101,13 @@ class Report:
         """A first line that says what was done, then what wasn't. Many paths of one folder are one line."""
         if self.turn is None:
             return "\n".join(self.problems)
-        done = [each for each in self.paths if each.action not in ("kept", "failed")]
-        lines = [f"{self._describe_action()} {self.turn.describe()}: {self._count(done)}"]
+        lines = [self._describe_action(self.turn.describe())]
         verbs = _PLANNED if self.is_planned else _VERBS
-        lines += self._list(PathNote(each.path, f"  {verbs[each.action]} ") for each in done)
+        lines += self._list(PathNote(each.path, f"  {verbs[each.action]} ") for each in self.done)
         kept, failed = ("Keeps ", "Can't restore ") if self.is_planned else ("Kept ", "Failed: ")
         lines += self._list(PathNote(each.path, kept, f": {each.reason}") for each in self.kept)
         lines += self._list(PathNote(each.path, failed, f": {each.reason}") for each in self.failed)
-        if self.kept and not self.is_planned:
+        if self.kept and not self.is_planned and not self.is_forced:
             lines.append(f"{self.action.capitalize()} again with force to overwrite what was kept.")
         if self.not_restored:
             lines.append(
@@ -124,10 +130,13 @@ class Report:
             "problems": list(self.problems),
         }
 
-    def _describe_action(self) -> str:
-        if self.is_planned:
-            return f"Would {self.action}"
-        return "Undid" if self.action == "undo" else "Redid"
+    def _describe_action(self, turn: str) -> str:
+        if not self.done and self.paths:
+            done = "undone" if self.action == "undo" else "redone"
+            return f"Nothing of {turn} {'can be' if self.is_planned else 'was'} {done}"
+        verb = "Undid" if self.action == "undo" else "Redid"
+        part = " in part" if self.kept or self.failed else ""
+        return f"{f'Would {self.action}' if self.is_planned else verb} {turn}{part}: {self._count(self.done)}"
 
     def _count(self, done: Sequence[Restored]) -> str:
         if not done:

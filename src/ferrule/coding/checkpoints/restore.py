@@ -13,7 +13,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
@@ -23,7 +23,15 @@ from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, is_folder, is_
 from ferrule.coding.checkpoints.objects import ObjectDamaged, ObjectStore
 from ferrule.coding.checkpoints.turns import Change
 
-__all__ = ["Restoration", "Restored", "name_action", "read_path", "remove_temporary_files"]
+__all__ = [
+    "Restoration",
+    "Restored",
+    "find_shut_folders",
+    "name_action",
+    "read_path",
+    "remove_temporary_files",
+    "shut_folders",
+]
 
 _TEMPORARY = re.compile(r"\.ferrule-[0-9a-f]{16}\.tmp")
 _REPLACED = "something else is in the place of its folder"
@@ -41,6 +49,11 @@ class Restored:
     reason: str = ""
     """Why it was kept or failed."""
 
+    @property
+    def is_done(self) -> bool:
+        """Whether the path is, or would be, changed."""
+        return self.action not in ("kept", "failed")
+
 
 @dataclass(slots=True)
 class Restoration:
@@ -48,6 +61,10 @@ class Restoration:
 
     root: str
     store: ObjectStore
+    unfinished: Collection[str] = ()
+    """The paths that an earlier undo or redo was changing when its program was killed."""
+    halfway: set[str] = field(default_factory=set)
+    """Those of them that it left between `after` and `before`: removed, or a folder with another mode."""
     results: list[Restored] = field(default_factory=list)
     _modes: list[tuple[str, int]] = field(default_factory=list)
     _blocked: set[str] = field(default_factory=set)
@@ -62,14 +79,18 @@ class Restoration:
             if _is_mode_change(change) and current is not None and change.after is not None:
                 current = replace(current, oid=change.after.oid)
             if is_unchanged(change.before, current):
+                if change.path in self.unfinished:
+                    self._report(change.path, name_action(change))
                 continue
+            is_halfway = change.path in self.unfinished and _is_halfway(change, current)
             problem = self._find_problem(change)
             if problem:
                 self._report(change.path, "failed", problem)
             elif change.before is not None and change.path.startswith(tuple(replaced)):
                 self._report(change.path, "kept", _REPLACED)
-            elif force or is_unchanged(change.after, current):
+            elif force or is_halfway or is_unchanged(change.after, current):
                 chosen.append(change)
+                self.halfway.update([change.path] if is_halfway else ())
             else:
                 is_unknown = change.after is not None and change.after.oid == UNREADABLE
                 reason = "the checkpoint doesn't include what the turn left there" if is_unknown else _CHANGED
@@ -224,6 +245,36 @@ def read_path(root: str, path: str) -> Entry | None:
         return Entry(stat.S_IFREG, UNREADABLE)
 
 
+def find_shut_folders(root: str, changes: Iterable[Change]) -> dict[str, int]:
+    """The modes of the folders that have to be made writable to take changes back, by path."""
+    found: dict[str, int] = {}
+    for base, folder in {split_path(root, change.path)[:2] for change in changes}:
+        with suppress(OSError), open_folder(base, folder) as descriptor:
+            status = os.fstat(descriptor)
+            if _is_shut(status):
+                found[folder if base == root else f"/{folder}"] = stat.S_IMODE(status.st_mode)
+    return found
+
+
+def shut_folders(root: str, modes: Mapping[str, int]) -> None:
+    """Give folders their modes back that were made writable and still are."""
+    for path, mode in modes.items():
+        base, folder, _ = split_path(root, f"{path}/" if path else path)
+        with suppress(OSError), open_folder(base, folder) as descriptor:
+            if stat.S_IMODE(os.fstat(descriptor).st_mode) == mode | 0o700:
+                os.fchmod(descriptor, mode)
+
+
+def _is_shut(status: os.stat_result) -> bool:
+    """Whether a folder's mode forbids its owner, who can change that, to change entries in it."""
+    return status.st_mode & 0o300 != 0o300 and status.st_uid == os.geteuid()
+
+
+def _is_halfway(change: Change, current: Entry | None) -> bool:
+    """Whether a path may be so because taking back the change was interrupted."""
+    return current is None or (is_folder(current) and (is_folder(change.before) or is_folder(change.after)))
+
+
 def _is_mode_change(change: Change) -> bool:
     """Whether only the mode changed, or is known to: of a folder, or of a content that the checkpoint leaves out."""
     one, other = change.before, change.after
@@ -236,8 +287,8 @@ def _is_mode_change(change: Change) -> bool:
 def _open_writable(root: str, folder: str, *, create: bool = False) -> Iterator[int]:
     """Open a folder for changing entries in it, even if its mode forbids that to its owner; `create` makes it."""
     with open_folder(root, folder, create=create) as descriptor:
-        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-        is_shut = mode & 0o300 != 0o300 and os.fstat(descriptor).st_uid == os.geteuid()
+        status = os.fstat(descriptor)
+        mode, is_shut = stat.S_IMODE(status.st_mode), _is_shut(status)
         if is_shut:
             os.fchmod(descriptor, mode | 0o700)
         try:

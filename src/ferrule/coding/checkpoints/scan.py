@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -21,12 +20,12 @@ from typing import TypeAlias
 from ferrule.coding.checkpoints.beneath import open_folder, read_chunks, read_entry
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, encode_tree
 from ferrule.coding.checkpoints.objects import CHUNK, ObjectStore, hash_content
+from ferrule.sandbox.file_versions import is_settled, read_clock
 from ferrule.sandbox.open_beneath import FOLDER_FLAGS
 from ferrule.sandbox.shell.placeholders import is_placeholder
 
 __all__ = ["FileRecord", "FolderRecord", "FolderVisit", "ScanStopped", "TreeScan"]
 
-_TICK = 20_000_000  # ns; the kernel's clock for files advances in steps of up to 10 ms
 _MANY = 64  # from here on one pack is faster than loose objects
 
 Signature: TypeAlias = tuple[int, int, int, int, int]
@@ -78,12 +77,12 @@ class TreeScan:
     is_stopped: bool = False
     """Set from another thread, it ends a scan with `ScanStopped`."""
     _start: int = 0
-    """A file that changed later (ns) may change again without being noticed."""
+    """When the scan began (ns)."""
 
     def visit_all(self, left_out: frozenset[str]) -> list[FolderVisit]:
         """Read all folders, parents first, except what is left out. Raises `OSError` if the workspace can't be read."""
         self.left_out = left_out
-        self._start = time.time_ns() - _TICK
+        self._start = read_clock()
         return list(self._walk())
 
     def keep(self, visits: list[FolderVisit]) -> str:
@@ -270,16 +269,16 @@ class TreeScan:
     def _record(self, visit: FolderVisit, folder: int, name: str, status: os.stat_result, entry: Entry) -> None:
         """Record a file that was read; its signature only if it stayed the same and isn't recent."""
         signature = _sign(status)
-        is_settled = status.st_ctime_ns < self._start and stat.S_ISREG(status.st_mode)
+        is_reliable = is_settled(status.st_ctime_ns, self._start) and stat.S_ISREG(status.st_mode)
         try:
             now = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return
-        is_settled = is_settled and _sign(now) == signature
+        is_reliable = is_reliable and _sign(now) == signature
         if entry.oid == UNREADABLE:
             self.unreadable.add(visit.prefix + name)
-            is_settled = False
-        visit.files[name] = (signature if is_settled else None, entry.mode, entry.oid)
+            is_reliable = False
+        visit.files[name] = (signature if is_reliable else None, entry.mode, entry.oid)
 
     def _make_trees(self, visits: list[FolderVisit]) -> str:
         """Make the tree of each folder, innermost first, and return that of the workspace."""

@@ -62,7 +62,13 @@ class Turn:
     left_out: list[str] = field(default_factory=list)
     """What the checkpoint doesn't include, each with its reason."""
     kept: list[str] = field(default_factory=list)
-    """The paths that the last undo kept."""
+    """The paths that the last undo or redo of it kept, so that its `status` isn't theirs."""
+    unfinished: list[str] = field(default_factory=list)
+    """The paths that an undo or redo of it changes; not empty if its program was killed meanwhile."""
+    opened: dict[str, int] = field(default_factory=dict)
+    """The modes of read-only folders that it makes writable meanwhile, by path."""
+    is_blocked: bool = False
+    """Whether the last undo or redo of it kept all of its paths, so that the next one tries another turn first."""
     problems: list[str] = field(default_factory=list)
     """Why the checkpoint isn't complete."""
 
@@ -173,7 +179,9 @@ def _parse(data: dict[str, Any]) -> Turn:
     data["changes"] = [Change(path, _load(before), _load(after)) for path, before, after in data["changes"]]
     turn = Turn(**data)
     texts = (turn.label, turn.session, turn.snapshot, *turn.conversations, *turn.left_out, *turn.kept, *turn.problems)
+    texts += (*turn.unfinished, *turn.opened)
     is_turn = isinstance(turn.number, int) and isinstance(turn.started, int | float)
+    is_turn = is_turn and all(isinstance(mode, int) for mode in turn.opened.values())
     if not is_turn or turn.status not in ("open", "done", "undone") or not all(isinstance(each, str) for each in texts):
         raise ValueError("not a turn")
     return turn

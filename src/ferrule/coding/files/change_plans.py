@@ -17,7 +17,7 @@ from ferrule.coding.files.text_files import TextFile, show_bad_bytes
 from ferrule.errors import ToolRetry
 from ferrule.tools.intent import Diff, Effect, Intent, Preview
 
-__all__ = ["ChangePlan", "describe_plan", "make_intent", "plan_change", "refuse_if_changed"]
+__all__ = ["ChangePlan", "describe_plan", "make_intent", "plan_change", "plan_new", "refuse_if_changed"]
 
 _MOST_DIFF_LINES: Final = 150
 _LONGEST_DIFF_LINE: Final = 300
@@ -70,6 +70,12 @@ def plan_change(
     change = FileChange(file.path, file.real, file.digest, data, file.settled)
     extra = [text.description] if text.description else []
     return ChangePlan(change, text.content, new.content, file.origin, is_known, notes=(*notes, *extra))
+
+
+def plan_new(shown: str, real: str, text: TextFile, notes: Sequence[str] = ()) -> ChangePlan:
+    """The plan that creates a file."""
+    extra = [text.description] if text.encoding != "utf-8" or text.bom else []
+    return ChangePlan(FileChange(shown, real, None, text.encode()), "", text.content, notes=(*notes, *extra))
 
 
 def refuse_if_changed(file: LoadedFile) -> None:

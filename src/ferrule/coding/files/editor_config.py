@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from typing import Final
 
-from ferrule.coding.search.globs import GlobInvalid, compile_glob
+from ferrule.coding.search.globs import GlobInvalid, compile_glob, expand_braces
 from ferrule.errors import FileAccessRefused
 from ferrule.sandbox.file_access import AccessSnapshot, FileAccess
 
 __all__ = ["find_charset"]
 
 _NAME: Final = ".editorconfig"
-_MOST_BYTES: Final = 1024 * 1024
-_PAIR: Final = re.compile(r"([^=]+?)\s*=\s*(.*?)(?:\s+[#;].*)?$")
+_MOST_BYTES: Final = 64 * 1024
+_MOST_IN_PATTERNS: Final = 20_000
+"""The most characters in the patterns that are compared with one path, without braces: compiling them takes long."""
+_COMMENT: Final = re.compile(r"\s[#;]")
+
+
+@dataclass(slots=True)
+class _Patterns:
+    """The patterns of sections; those beyond the limit match nothing."""
+
+    left: int = _MOST_IN_PATTERNS
+
+    def match(self, pattern: str, name: str) -> bool:
+        try:
+            self.left -= sum(map(len, expand_braces(pattern)))
+            return self.left >= 0 and compile_glob(pattern)(name)
+        except GlobInvalid:
+            return False
 
 
 def find_charset(access: FileAccess, real: str, snapshot: AccessSnapshot | None = None) -> str | None:
@@ -23,12 +40,12 @@ def find_charset(access: FileAccess, real: str, snapshot: AccessSnapshot | None 
     A nearer `.editorconfig` decides before one further up, none outside the allowed folder of the file counts. One that
     can't be read, or isn't allowed to be, is none.
     """
-    top = access.find_folder(real)
+    top, patterns = access.find_folder(real), _Patterns()
     folder = os.path.dirname(real)  # noqa: PTH120 - a string, for every file that is read
     while top is not None:
         path = f"{folder}/{_NAME}"
         if os.path.lexists(path):
-            found, is_root = _read(_load(access, path, snapshot), real[len(folder) + 1 :])
+            found, is_root = _read(_load(access, path, snapshot), real[len(folder) + 1 :], patterns)
             if found is not None or is_root:
                 return found
         if folder in (str(top), "/"):
@@ -45,23 +62,17 @@ def _load(access: FileAccess, path: str, snapshot: AccessSnapshot | None) -> str
         return ""
 
 
-def _read(text: str, name: str) -> tuple[str | None, bool]:
+def _read(text: str, name: str, patterns: _Patterns) -> tuple[str | None, bool]:
     """The charset for the file of that relative path, by the last section that matches, and whether it is the root."""
     charset, is_root, applies, is_preamble = None, False, False, True
     for line in map(str.strip, text.splitlines()):
         if line.startswith("[") and line.endswith("]"):
-            applies, is_preamble = _matches(line[1:-1], name), False
-        elif not line.startswith(("#", ";")) and (pair := _PAIR.match(line)):
-            key, value = pair[1].lower(), pair[2].lower()
+            applies, is_preamble = patterns.match(line[1:-1], name), False
+        elif not line.startswith(("#", ";", "=")):
+            key, _, value = (part.strip().lower() for part in line.partition("="))
+            value = _COMMENT.split(value, maxsplit=1)[0].rstrip()
             if is_preamble and key == "root":
                 is_root = value == "true"
             elif applies and key == "charset":
                 charset = None if value == "unset" else value
     return charset, is_root
-
-
-def _matches(pattern: str, name: str) -> bool:
-    try:
-        return compile_glob(pattern)(name)
-    except GlobInvalid:
-        return False

@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Final, NotRequired, TypedDict
 
-from ferrule.coding.files.line_matching import LEVELS, LineIndex, describe_nearest, shift_indentation
+from ferrule._util.line_diff import find_changes
+from ferrule.coding.files.indentation import Run, indent_runs
+from ferrule.coding.files.line_matching import LEVELS, LineIndex, describe_difference, describe_nearest
 from ferrule.coding.files.text_files import TextFile, split_lines
 from ferrule.errors import ToolFailed
 
@@ -87,13 +89,27 @@ def _apply_forgivingly(file: TextFile, old: str, new: str) -> tuple[TextFile, st
         raise ToolFailed(f"`old` isn't in the file. {_describe(file, old)}")
     [first] = found
     last = first + len(wanted)
-    if level >= 2:
-        added = shift_indentation(added, wanted, lines[first:last])
+    added = _fit_lines(lines, first, wanted, added)
     ignored = " and ".join(filter(None, (note, ignored)))
     where = f"line {first + 1}" if len(wanted) == 1 else f"lines {first + 1} to {last}"
     return _replace_lines(
         file, lines, first, last, added
     ), f"{where} matched only after ignoring {ignored or 'the end'}"
+
+
+def _fit_lines(lines: list[str], first: int, wanted: list[str], added: list[str]) -> list[str]:
+    """The new lines for those that match `wanted`: lines that stay are the file's own, others are indented like it."""
+    found = lines[first : first + len(wanted)]
+    runs: list[Run] = [(a, b, added[c:d]) for a, b, c, d in find_changes(wanted, added)]
+    indented = indent_runs(wanted, found, runs)
+    if indented is None:
+        raise ToolFailed(
+            "`old` matches only after ignoring indentation, which differs by more in some lines than in others, so "
+            f"that of `new` is unclear: quote `old` as it is at {describe_difference(lines, wanted, first)}"
+        )
+    for (start, end, _), new in zip(reversed(runs), reversed(indented), strict=True):
+        found[start:end] = new
+    return found
 
 
 def _replace_lines(file: TextFile, lines: list[str], first: int, last: int, added: list[str]) -> TextFile:

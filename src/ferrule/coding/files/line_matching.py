@@ -13,7 +13,7 @@ from typing import Final
 
 from ferrule._util.line_diff import make_unified_diff
 
-__all__ = ["LEVELS", "LineIndex", "describe_nearest", "shift_indentation"]
+__all__ = ["LEVELS", "LineIndex", "describe_difference", "describe_nearest"]
 
 _LOOKALIKES: Final = str.maketrans(
     dict.fromkeys("‐‑‒–—―−", "-")
@@ -80,51 +80,23 @@ def _find_line_start(joined: str, line: int) -> int:
     return offset
 
 
-def shift_indentation(new: Sequence[str], wanted: Sequence[str], found: Sequence[str]) -> list[str]:
-    """The new lines, indented as the found lines are and not as the wanted ones were quoted."""
-    indents: dict[str, str] = {}
-    for quoted, real in zip(wanted, found, strict=True):
-        if quoted.strip():
-            indents.setdefault(_get_indent(quoted), _get_indent(real))
-    shifted = []
-    for line in new:
-        indent = _get_indent(line)
-        base = max((each for each in indents if indent.startswith(each)), key=len, default=None)
-        if not line.strip():
-            shifted.append(line)
-        elif base is not None:
-            shifted.append(indents[base] + indent[len(base) :] + line[len(indent) :])
-        else:
-            shifted.append(_shift_left(line, indents))
-    return shifted
-
-
-def _shift_left(line: str, indents: dict[str, str]) -> str:
-    """Shift a line that is indented less than all that were quoted, by as much as the least indented of them."""
-    least = min(indents, key=len)
-    indent = _get_indent(line)
-    if indents[least].endswith(least):
-        return indents[least][: len(indents[least]) - len(least)] + line
-    lost = len(least) - len(indents[least])
-    return indent[max(0, lost) :] + line[len(indent) :]
-
-
-def _get_indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
-
-
 def describe_nearest(lines: Sequence[str], wanted: Sequence[str]) -> str:
     """Where a text comes nearest to lines that aren't in it, and how it differs there; at a bounded cost."""
     start = _find_nearest(lines, wanted)
     if start is None:
         return "No line of the file is similar."
+    return f"The nearest is {describe_difference(lines, wanted, start)}"
+
+
+def describe_difference(lines: Sequence[str], wanted: Sequence[str], start: int) -> str:
+    """Name the lines of a text from a line (from 0) on, and show how they differ from others; at a bounded cost."""
     found = lines[start : start + len(wanted)]
     changes = make_unified_diff([_cut(line) for line in wanted], [_cut(line) for line in found])[1:]
     shown = changes[:_MOST_LINES_SHOWN]
     if len(changes) > len(shown):
         shown.append(f"[{len(changes) - len(shown)} more lines]")
     where = f"line {start + 1}" if len(found) == 1 else f"lines {start + 1} to {start + len(found)}"
-    return f"The nearest is {where} (-: what you gave, +: what is there):\n" + "\n".join(shown)
+    return f"{where} (-: what you gave, +: what is there):\n" + "\n".join(shown)
 
 
 def _find_nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:

@@ -17,7 +17,7 @@ from ferrule.coding.files.text_files import TextFile, decode_file
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import FerruleError, FileAccessRefused, SandboxInputError, SandboxUnavailable, ToolFailed
 from ferrule.sandbox.file_access import AccessSnapshot, describe_path
-from ferrule.sandbox.hidden_paths import is_settled
+from ferrule.sandbox.file_versions import is_settled
 
 __all__ = ["LoadedFile", "explain_errors", "load_file", "suggest_names"]
 

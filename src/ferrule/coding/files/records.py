@@ -16,7 +16,7 @@ from typing import Literal
 from ferrule._util.spliced_bytes import SplicedBytes
 from ferrule.errors import FileAccessRefused
 from ferrule.sandbox.file_access import FileAccess
-from ferrule.sandbox.hidden_paths import is_settled
+from ferrule.sandbox.file_versions import is_settled
 
 __all__ = ["ChangedFile", "FileRecord", "FileRecords", "hash_content"]
 
@@ -178,6 +178,6 @@ def _read_signature(path: str) -> Signature | None:
 
 def _make_signature(status: os.stat_result | None) -> Signature | None:
     """None if the file was changed so recently that another change might leave its times as they are."""
-    if status is None or not is_settled(status.st_mtime_ns):
+    if status is None or not is_settled(status.st_ctime_ns):
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -10,21 +10,26 @@ import asyncio
 import json
 import os
 import threading
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from ferrule._util.spliced_bytes import EncodedText
-from ferrule.coding.files.change_plans import ChangePlan, describe_plan, make_intent, plan_change, refuse_if_changed
-from ferrule.coding.files.changes import FileChange, apply_changes
+from ferrule.coding.files.change_plans import (
+    ChangePlan,
+    describe_plan,
+    make_intent,
+    plan_change,
+    plan_new,
+    refuse_if_changed,
+)
+from ferrule.coding.files.changes import apply_changes
 from ferrule.coding.files.editor_config import find_charset
 from ferrule.coding.files.edits import Edit, apply_edits
 from ferrule.coding.files.loading import LoadedFile, explain_errors, load_file, suggest_names
 from ferrule.coding.files.patch_notation import FilePatch, list_patched, parse_patch
-from ferrule.coding.files.patches import patch_text
+from ferrule.coding.files.patch_plans import plan_patch
 from ferrule.coding.files.plan_cache import Call, PlanCache
 from ferrule.coding.files.reading import render_file
 from ferrule.coding.files.records import hash_content
@@ -35,7 +40,7 @@ from ferrule.errors import ToolFailed, ToolRetry
 from ferrule.sandbox.file_access import describe_path
 from ferrule.sandbox.shell.access_plan import Access
 from ferrule.tools.decorator import Tool, tool
-from ferrule.tools.intent import Effect, Intent
+from ferrule.tools.intent import Effect, Intent, is_judged_again
 from ferrule.tools.toolset import Toolset
 from ferrule.toolspec import Annotations
 
@@ -63,6 +68,8 @@ class FileTools(Toolset):
         self._changing = threading.Lock()
         self._plans = PlanCache(workspace)
         self._failures: dict[tuple[str, str], int] = {}
+        self._last_changes: dict[str, str] = {}
+        """By real path, the hash of the call that changed it last, unless the file was read since."""
 
     def _intend_reading(self, arguments: Mapping[str, Any]) -> Intent:
         path = str(arguments["path"])
@@ -83,6 +90,7 @@ class FileTools(Toolset):
             file = self._load(path)
             answer = render_file(file, offset, limit)
             self._workspace.files.remember(file.real, file.digest, file.settled)
+            self._last_changes.pop(file.real, None)
         return answer
 
     def _load(self, path: str, access: Access = Access.READ) -> LoadedFile:
@@ -127,10 +135,8 @@ class FileTools(Toolset):
             return plan_change(file, text, text.rewrite(content))
 
     def _plan_creating(self, real: str, content: str) -> ChangePlan:
-        shown = self._workspace.access.describe(real)
         text = make_empty(content, find_charset(self._workspace.access, real)).rewrite(content)
-        notes = (text.description,) if text.encoding != "utf-8" or text.bom else ()
-        return ChangePlan(FileChange(shown, real, None, text.encode()), "", content, notes=notes)
+        return plan_new(self._workspace.access.describe(real), real, text)
 
     def _intend_editing(self, arguments: Mapping[str, Any]) -> Intent:
         return self._intend(self._prepare_editing(str(arguments["path"]), arguments["edits"]))
@@ -147,24 +153,36 @@ class FileTools(Toolset):
         return await self._carry_out(self._prepare_editing(path, edits))
 
     def _prepare_editing(self, path: str, edits: list[Edit]) -> Call:
-        return Call(("edit_file", [path, edits]), [path], lambda: [self._plan_editing(path, edits)])
+        key = ("edit_file", [path, edits])
+        return Call(key, [path], lambda: [self._plan_editing(path, edits, _hash_call(key))])
 
-    def _plan_editing(self, path: str, edits: list[Edit]) -> ChangePlan:
+    def _plan_editing(self, path: str, edits: list[Edit], key: str) -> ChangePlan:
         with explain_errors("editing", path):
             file = self._load(path, Access.WRITE)
             if file.text is None:
                 raise ToolFailed(f"{file.path} is not text but {file.kind}, which can't be edited by quoting text")
             refuse_if_changed(file)
+            self._refuse_repeated(key, [(file.path, file.real)])
             try:
                 edited = apply_edits(file.text, edits, exact_only=file.record is None)
             except ToolFailed as error:
                 raise ToolRetry(f"{file.path}: {self._explain_failure(file, edits, error.reason)}") from error
             return plan_change(file, file.text, edited.file, is_known=file.record is not None, notes=edited.notes)
 
+    def _refuse_repeated(self, key: str, files: Sequence[tuple[str, str]]) -> None:
+        """Raise `ToolRetry` for a call that made the last change of all these files: models write one call twice."""
+        if files and all(self._last_changes.get(real) == key for _, real in files):
+            named = ", ".join(shown for shown, _ in files)
+            raise ToolRetry(
+                f"{named}: your call before made this very change, so this one did nothing. To make it once more, read "
+                "the file first"
+            )
+
     def _explain_failure(self, file: LoadedFile, edits: list[Edit], reason: str) -> str:
         """The reason why an edit failed; if the same one failed before, with what is there instead."""
         key = (file.real, hash_content(json.dumps([file.digest, *edits], sort_keys=True).encode()))
-        count = self._failures[key] = self._failures.pop(key, 0) + 1
+        again = 0 if is_judged_again.get() else 1
+        count = self._failures[key] = max(1, self._failures.pop(key, 0) + again)
         while len(self._failures) > 1000:
             self._failures.pop(next(iter(self._failures)))
         if count == 1:
@@ -189,66 +207,13 @@ class FileTools(Toolset):
         return await self._carry_out(self._prepare_patching(patch))
 
     def _prepare_patching(self, patch: str) -> Call:
-        parsed = parse_patch(patch)
-        return Call(("apply_patch", patch), list_patched(parsed), lambda: self._plan_patching(parsed))
+        parsed, key = parse_patch(patch), ("apply_patch", patch)
+        return Call(key, list_patched(parsed), lambda: self._plan_patching(parsed, _hash_call(key)))
 
-    def _plan_patching(self, patches: Sequence[FilePatch]) -> list[ChangePlan]:
-        plans = [plan for patch in patches for plan in self._plan_file_patch(patch)]
-        with explain_errors("patching", patches[0].path):
-            self._workspace.access.check_together([each.change.real for each in plans if each.change.after is not None])
-        twice = [real for real, count in Counter(plan.change.real for plan in plans).items() if count > 1]
-        if twice:
-            shown = self._workspace.access.describe(twice[0])
-            raise ToolRetry(f"the patch changes {shown} in several places: put all changes of a file together")
+    def _plan_patching(self, parsed: Sequence[FilePatch], key: str) -> list[ChangePlan]:
+        plans = plan_patch(self._workspace, self._load, parsed)
+        self._refuse_repeated(key, [(plan.change.path, plan.change.real) for plan in plans])
         return plans
-
-    def _plan_file_patch(self, patch: FilePatch) -> list[ChangePlan]:
-        with explain_errors("patching", patch.path):
-            if patch.kind == "add":
-                return [self._plan_adding(patch.path, patch.content)]
-            file = self._load(patch.path, Access.WRITE)
-            refuse_if_changed(file)
-            if patch.kind == "delete":
-                text = file.text.content if file.text is not None else ""
-                return [
-                    ChangePlan(FileChange(file.path, file.real, file.digest, None, file.settled), text, "", file.origin)
-                ]
-            return self._plan_updating(patch, file)
-
-    def _plan_adding(self, path: str, content: str) -> ChangePlan:
-        real = self._workspace.access.check(path, Access.WRITE)
-        if os.path.lexists(real):
-            shown = self._workspace.access.describe(real)
-            raise ToolRetry(f"{shown} exists already: change it by `*** Update File: {shown}`")
-        return self._plan_creating(real, content)
-
-    def _plan_updating(self, patch: FilePatch, file: LoadedFile) -> list[ChangePlan]:
-        notes: tuple[str, ...] = ()
-        content: EncodedText = ""
-        if file.text is None:
-            if patch.hunks or patch.move_to is None:
-                raise ToolFailed(f"{file.path} is not text but {file.kind}, which can't be changed by a patch")
-            data, text = file.data, TextFile("")
-        else:
-            text = file.text
-            try:
-                patched = patch_text(text, patch.hunks)
-            except ToolFailed as error:
-                raise ToolRetry(f"nothing was changed. {file.path}: {error.reason}") from error
-            data, content, notes = patched.file.encode(), patched.file.content, patched.notes
-            if patch.move_to is None:
-                return [plan_change(file, text, patched.file, is_known=file.record is not None, notes=notes)]
-        assert patch.move_to is not None
-        real = self._workspace.access.check(patch.move_to, Access.WRITE)
-        if os.path.lexists(real):
-            raise ToolRetry(f"{self._workspace.access.describe(real)} exists already, so nothing can be moved there")
-        shown = self._workspace.access.describe(real)
-        made = FileChange(shown, real, None, data, mode_from=file.real)
-        gone = FileChange(file.path, file.real, file.digest, None, file.settled)
-        return [
-            ChangePlan(made, text.content, content, file.origin, file.record is not None, file.path, notes),
-            ChangePlan(gone, "", "", file.origin, is_shown=False),
-        ]
 
     def _intend(self, call: Call) -> Intent:
         return make_intent(self._plans.make(call))
@@ -274,6 +239,7 @@ class FileTools(Toolset):
                 apply_changes(self._workspace.access, [each.change for each in changed])
             for each in changed:
                 self._remember(each)
+                self._last_changes[each.change.real] = _hash_call(call.key)
         return "\n\n".join(describe_plan(each) for each in plans if each.is_shown)
 
     def _remember(self, plan: ChangePlan) -> None:
@@ -282,3 +248,7 @@ class FileTools(Toolset):
             self._workspace.files.forget(change.real)
         elif plan.is_known:
             self._workspace.files.remember_written(change.real, change.after)
+
+
+def _hash_call(key: tuple[str, Any]) -> str:
+    return hash_content(json.dumps(key, sort_keys=True).encode())

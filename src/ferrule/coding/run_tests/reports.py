@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from xml.etree import ElementTree as Xml
@@ -12,6 +14,7 @@ from xml.etree import ElementTree as Xml
 __all__ = ["TestReport", "read_junit_xml", "read_runner_output"]
 
 MAX_REPORT_BYTES: Final = 16 * 1024 * 1024
+_MOST_DIGITS: Final = 9
 
 
 @dataclass(slots=True)
@@ -72,10 +75,21 @@ def read_runner_output(runner: str, output: str, errors: str) -> TestReport | No
     first = _READERS.get(runner)
     readers = [first] if first is not None and runner not in _OTHERS_INSIDE else list(_READERS.values())
     for reader in readers:
-        report = reader(output, errors)
-        if report is not None:
-            return report
+        with suppress(_TooManyDigits):
+            report = reader(output, errors)
+            if report is not None:
+                return report
     return None
+
+
+class _TooManyDigits(Exception):  # noqa: N818 - says what the text has
+    """A number in an output is no count of tests, and may be one that Python refuses to convert."""
+
+
+def _read_count(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise _TooManyDigits
+    return int(digits)
 
 
 def _read_go(output: str, _errors: str) -> TestReport | None:
@@ -97,9 +111,10 @@ def _read_go(output: str, _errors: str) -> TestReport | None:
             build.append(str(event.get("Output", "")))
         elif action in ("pass", "fail", "skip") and (test or action == "fail"):
             ends[name] = action
-    leaves = {name: end for name, end in ends.items() if not any(other.startswith(f"{name}/") for other in ends)}
-    for name, end in leaves.items():
-        if end == "fail" and _is_package_of_failed(name, ends):
+    names, failed = sorted(ends), sorted(name for name, end in ends.items() if end == "fail")
+    for name, end in ends.items():
+        # A package that failed because a test in it did isn't counted beside that.
+        if _begins_any(f"{name}/", names) or (end == "fail" and _begins_any(f"{name}.", failed)):
             continue
         report.passed += end == "pass"
         report.skipped += end == "skip"
@@ -109,25 +124,31 @@ def _read_go(output: str, _errors: str) -> TestReport | None:
     return report if ends or build else None
 
 
-def _is_package_of_failed(name: str, ends: dict[str, str]) -> bool:
-    """Whether a package failed because a test in it did, which is counted."""
-    return any(other.startswith(f"{name}.") and end == "fail" for other, end in ends.items())
+def _begins_any(beginning: str, names: list[str]) -> bool:
+    """Whether one of the names, which are sorted, begins so."""
+    at = bisect_left(names, beginning)
+    return at < len(names) and names[at].startswith(beginning)
 
 
 _CARGO_RESULT: Final = re.compile(r"(?m)^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
-_CARGO_FAILED: Final = re.compile(r"(?m)^test (.+?)(?: - .*)? \.\.\. FAILED$")
+_CARGO_FAILED: Final = re.compile(r"(?m)^test (.+) \.\.\. FAILED$")
 
 
 def _read_cargo(output: str, _errors: str) -> TestReport | None:
     results = _CARGO_RESULT.findall(output)
     if not results:
         return None
-    passed, failed, skipped = (sum(int(each[place]) for each in results) for place in range(3))
+    passed, failed, skipped = (sum(_read_count(each[place]) for each in results) for place in range(3))
     report = TestReport(passed, failed, skipped)
-    for name in _CARGO_FAILED.findall(output):
-        text = re.search(rf"(?ms)^---- {re.escape(name)} stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", output)
-        report.add_failure(name, text[1] if text else "")
+    for shown in _CARGO_FAILED.findall(output):
+        name = shown.partition(" - ")[0]
+        report.add_failure(name, "" if report.failures else _find_cargo_text(name, output))
     return report
+
+
+def _find_cargo_text(name: str, output: str) -> str:
+    text = re.search(rf"(?ms)^---- {re.escape(name)} stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", output)
+    return text[1] if text else ""
 
 
 _UNITTEST_RAN: Final = re.compile(r"(?m)^Ran (\d+) tests? in ")
@@ -140,11 +161,11 @@ def _read_unittest(output: str, errors: str) -> TestReport | None:
     ran, end = _UNITTEST_RAN.search(text), _UNITTEST_END.search(text)
     if ran is None:
         return None
-    counts = dict(re.findall(r"([\w ]+?)=(\d+)", end[1] or "")) if end else {}
-    wrong = {name.strip(): int(number) for name, number in counts.items()}
+    counts = [part.partition("=") for part in ((end[1] if end else None) or "").split(",")]
+    wrong = {name.strip(): _read_count(number) for name, _, number in counts if number.isdecimal()}
     failed = wrong.get("failures", 0) + wrong.get("errors", 0) + wrong.get("unexpected successes", 0)
     skipped = wrong.get("skipped", 0)
-    report = TestReport(max(0, int(ran[1]) - failed - skipped), failed, skipped)
+    report = TestReport(max(0, _read_count(ran[1]) - failed - skipped), failed, skipped)
     for name, block in _UNITTEST_FAILURE.findall(text):
         report.add_failure(_name_unittest(name), block.strip("-\n"))
     return report
@@ -197,11 +218,14 @@ _MOST_AFTER_NAME: Final = 4_000
 def _read_npm(output: str, errors: str) -> TestReport | None:
     """Read what jest, vitest, mocha or `node --test` write for people."""
     text = f"{output}\n{errors}"
-    counts, failure = {name: int(number) for name, number in _NODE_COUNT.findall(text)}, _NODE_FAILURE
+    counts, failure = {name: _read_count(number) for name, number in _NODE_COUNT.findall(text)}, _NODE_FAILURE
     if (found := _JEST.search(text)) is not None:
-        counts, failure = {name: int(number) for number, name in re.findall(r"(\d+) (\w+)", found[1])}, _JEST_FAILURE
+        counts, failure = (
+            {name: _read_count(number) for number, name in re.findall(r"(\d+) (\w+)", found[1])},
+            _JEST_FAILURE,
+        )
     elif not counts:
-        counts, failure = {name: int(number) for number, name in _MOCHA.findall(text)}, _MOCHA_FAILURE
+        counts, failure = {name: _read_count(number) for number, name in _MOCHA.findall(text)}, _MOCHA_FAILURE
     if not counts:
         return None
     report = TestReport(
@@ -213,7 +237,9 @@ def _read_npm(output: str, errors: str) -> TestReport | None:
     found_failures = list(failure.finditer(text))
     last = {" ".join(each[1].split()): each.end() for each in found_failures}
     for name, end in last.items() if report.failed else ():
-        following = min((each.start() for each in found_failures if each.start() > end), default=len(text))
+        following = len(text)
+        if not report.failures:
+            following = min((each.start() for each in found_failures if each.start() > end), default=following)
         report.add_failure(name, text[end : min(following, end + _MOST_AFTER_NAME)])
     return report
 
@@ -230,7 +256,7 @@ def _read_pytest(output: str, _errors: str) -> TestReport | None:
     if end is None:
         return None
     counts = {
-        name.rstrip("s") if name.startswith("error") else name: int(number)
+        name.rstrip("s") if name.startswith("error") else name: _read_count(number)
         for number, name in re.findall(r"(\d+) (\w+)", end[1])
     }
     passed = counts.get("passed", 0) + counts.get("xpassed", 0)

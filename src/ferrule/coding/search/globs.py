@@ -8,7 +8,7 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["GlobInvalid", "compile_glob"]
+__all__ = ["GlobInvalid", "compile_glob", "expand_braces"]
 
 _LONGEST: Final = 1000
 _MOST_ALTERNATIVES: Final = 64
@@ -35,11 +35,11 @@ def compile_glob(pattern: str) -> Callable[[str], bool]:
     if text.startswith("!") or "\\" in text:
         problem = "it names the files to include" if text.startswith("!") else "folders are separated by /"
         raise GlobInvalid(f"{problem}; write for example src/**/*.py")
-    choices = [_compile_segments(each) for each in _expand_braces(text)]
+    choices = [_compile_segments(each) for each in expand_braces(text)]
     return lambda path: any(_match(choice, path.split("/")) for choice in choices)
 
 
-def _expand_braces(text: str) -> list[str]:
+def expand_braces(text: str) -> list[str]:
     """The patterns that one with braces stands for. Raises `GlobInvalid` if they are too many or not closed."""
     waiting, expanded = [text], []
     while waiting:

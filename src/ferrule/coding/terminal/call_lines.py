@@ -96,6 +96,7 @@ def _describe_patched(patch: str) -> str:
         f"{path} moved to {moved}" if moved else path + {"Add": " created", "Delete": " deleted"}.get(kind, "")
         for kind, path, moved in _PATCHED.findall(patch)
     ]
+    files = list(dict.fromkeys(files))  # a file may have several sections
     more = len(files) - _MOST_PATCHED
     return escape_line(", ".join(files[:_MOST_PATCHED])) + (f" and {more} more" if more > 0 else "")
 

@@ -27,7 +27,7 @@ class MarkdownBlocks:
     def write(self, text: str) -> list[str]:
         """Take a piece of the text; returns the blocks that are complete now."""
         self._source += escape_text(text, self._last)
-        self._last = text[-1:] or self._last
+        self._last = (self._last + text)[-2:]
         blocks, start, fence, place = [], 0, "", 0
         lines = self._source.split("\n")
         for line in lines[:-1]:
