@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from staged_model import SeenRequest, StagedModel
 
+import ferrule
 from ferrule.analysis import AnalysisSettings, Plan, PlanTask, run_analysis, run_analysis_sync, stream_analysis
 from ferrule.analysis.events import (
     AnalysisFinished,
@@ -470,11 +471,35 @@ async def test_a_model_without_temperature_is_told_in_the_result() -> None:
         ({"model": "openai:gpt-5", "groq_api_key": "k"}, SettingsError, "groq_api_key is for models of Groq"),
         ({"model": StagedModel}, SettingsError, "a model is a name such as"),
         ({"model": "no-such-model"}, ModelError, "no-such-model"),
+        (
+            {"model": ferrule.model("embedded")},
+            SettingsError,
+            "the embedded model can't plan an analysis or write code",
+        ),
+        (
+            {"model": ferrule.model(StagedModel(WHOLE)).chat("And?").using(mode="native").with_(temperature=0.5)},
+            SettingsError,
+            "and this one has a conversation and tools and settings of its model and steps or hooks: give model=ferr",
+        ),
+        (
+            {"model": StagedModel(WHOLE), "settings": AnalysisSettings(models={"logic_kernel": ferrule.model})},
+            SettingsError,
+            "a model is a name such as",
+        ),
     ],
 )
 async def test_a_model_that_cannot_be_used_is_an_error(options, error, message) -> None:
     with pytest.raises(error, match=message):
         await run_analysis(QUESTION, **options)
+
+
+async def test_the_model_of_a_pipeline_is_asked() -> None:
+    first, other = StagedModel(WHOLE), StagedModel(STOP, name="other")
+    settings = AnalysisSettings(models={"iteration": ferrule.model(other)})
+    result = await run_analysis(QUESTION, model=ferrule.model(first), settings=settings)
+    assert (result.answer, result.stopped) == ("Plan B, by 12.", None)
+    assert "analysis/synthesis/0" in first.list_stages()
+    assert other.list_stages() == ["analysis/iteration_1/0"]
 
 
 async def test_without_a_model_groq_is_asked_which_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

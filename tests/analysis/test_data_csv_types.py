@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ferrule.analysis.data import Table, describe_tables, make_sources, read_tables
-from ferrule.analysis.data.child.binding import read_frame
+from ferrule.analysis.data.child.ferrule_tables.binding import read_frame
 from ferrule.errors import DataError
 
 MB = 1 << 20
@@ -77,8 +77,8 @@ CASES: dict[str, tuple[str, dict[str, str], list[str]]] = {
         f"amount,day\n{MANY}oops,soon\n",
         {"amount": "text", "day": "text"},
         [
-            "'day' is text: 1 of 21,001 values is not a date (line 21,002: \"soon\")",
             "'amount' is text: 1 of 21,001 values is not a number (line 21,002: \"oops\")",
+            "'day' is text: 1 of 21,001 values is not a date (line 21,002: \"soon\")",
         ],
     ),
     "titled.csv": (

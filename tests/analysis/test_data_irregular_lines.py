@@ -1,20 +1,16 @@
 """No line and no cell of a CSV file is lost without a note, however long its lines are."""
 
 import asyncio
-import io
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import duckdb
-import pandas as pd
 import pytest
+from csv_reading import read_here
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.analysis.data import Table, make_sources, read_tables
-from ferrule.analysis.data.child.conversion import connect, copy_relation
-from ferrule.analysis.data.child.csv_lines import IrregularLines, make_csv_query, regularize_lines
 
 MB = 1 << 20
 ROWS = "".join(f"R{number % 4},{number}\n" for number in range(300))
@@ -119,28 +115,6 @@ def test_values_that_a_type_would_change_stay_text(tables: dict[str, Table]) -> 
     assert types == {"day": "text", "code": "text", "big": "text", "ok": "text", "x": "number", "when": "date"}
 
 
-def read_here(path: str) -> tuple[pd.DataFrame, list[str]]:
-    """Read CSV as `read_tables` does, without a sandbox."""
-    notes: list[str] = []
-    try:
-        query, notes = make_csv_query(connect(512 * MB), path)
-        return take_frame(query), notes
-    except (IrregularLines, duckdb.Error, ValueError):
-        notes, chunks = regularize_lines(path)
-        Path(f"{path}.regular").write_bytes(b"".join([*chunks]))
-        query, more = make_csv_query(connect(512 * MB), f"{path}.regular", path)
-        return take_frame(query), [*notes, *more]
-
-
-def take_frame(query: str) -> pd.DataFrame:
-    stream, data = copy_relation(512 * MB, query), b""
-    while "piece" in (taken := stream.take()):
-        data += taken["piece"]
-    if "error" in taken:
-        raise ValueError(taken["message"])
-    return pd.read_parquet(io.BytesIO(data))
-
-
 cells = st.sampled_from(["", "word", "two words", 'a "quoted" word', "a, b", "line\nbreak", "x;y", "it's", "é", "#1"])
 lines = st.lists(st.lists(cells, min_size=1, max_size=6), min_size=1, max_size=12)
 
@@ -157,7 +131,8 @@ def test_every_cell_of_random_lines_is_in_the_table_or_in_a_note(rows: list[list
     with TemporaryDirectory() as folder:
         path = f"{folder}/t.csv"
         Path(path).write_text(text)
-        frame, notes = read_here(path)
+        table, notes = read_here(path)
+        frame = table.to_pandas()
     kept = strip_marks(" ".join([*frame.columns, *map(str, frame.to_numpy().ravel()), *notes]).replace("\\n", ""))
     for cell in (cell for line in numbered for cell in line):
         assert strip_marks(cell) in kept, (cell, text, frame, notes)

@@ -1,6 +1,5 @@
 """Plain CSV is read in one pass, with the same types, values and notes as by duckdb."""
 
-import ast
 import io
 import random
 from pathlib import Path
@@ -13,11 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.analysis.data.child.conversion import PieceStream, connect, copy_relation
-from ferrule.analysis.data.child.csv_lines import IrregularLines, make_csv_query
-from ferrule.analysis.data.child.plain_csv import PARSED, CheckedFile, NotPlain, stream_plain_csv
-from ferrule.analysis.data.child.profiling import SAMPLED_ROWS, Sampler, profile_table
-from ferrule.analysis.data.reading import _CHILD, _MODULES
+from ferrule.analysis.data.child.ferrule_tables.conversion import PieceStream, connect, copy_relation
+from ferrule.analysis.data.child.ferrule_tables.csv_lines import IrregularLines, make_csv_query
+from ferrule.analysis.data.child.ferrule_tables.plain_csv import PARSED, CheckedFile, NotPlain, stream_plain_csv
+from ferrule.analysis.data.child.ferrule_tables.profiling import SAMPLED_ROWS, Sampler, profile_table
 
 MB = 1 << 20
 MANY = "1,x\n" * 30_000
@@ -38,6 +36,10 @@ PLAIN = {
     "codes": "c,n\nDE,1\nFR,2\nIT,3\n",
     "several_blocks": "a,b\n" + "".join(f'{n},"a longer text, {n}"\n' for n in range(PARSED // 12)),
     "no_rows": "a,b\n",
+    "zeros_in_text": "n,t\n" + '1,007 Bond\n2,"0x, 08"\n' * 3000,
+    "zeros_of_fractions": "n,x\n0,0.5\n-0,-0.25\n10,0\n",
+    "late_words": "n,t\n" + "1,\n" * 3000 + "2,word\n",
+    "years": "country,2019,2020\nFrance,1,2\nItaly,4,3\n",
 }
 """Files that are read in one pass."""
 OTHERS = {
@@ -61,6 +63,17 @@ OTHERS = {
     "thousands": ('n,x\n"1,234",1\n"5,678",2\n', NotPlain),
     "header_of_two_lines": ('"a\nb",c\n1,2\n', NotPlain),
     "zeros": ("c,n\n007,1\n012,2\n", NotPlain),
+    "late_zeros": (f"a,b\n{MANY}007,x\n", NotPlain),
+    "late_quoted_zeros": (f'a,b\n{MANY}"007",x\n', NotPlain),
+    "late_zeros_after_a_sign": (f"a,b\n{MANY}-007,x\n", NotPlain),
+    "late_zeros_after_a_space": (f"a,b\n{MANY} 007,x\n", NotPlain),
+    "late_zeros_of_a_fraction": (f"b,a\nx,0.5\n{MANY.replace('1,x', 'x,0.5')}x,00.5\n", NotPlain),
+    "late_zeros_after_a_line_break": (f'b,a\n{MANY.replace("1,x", "x,1")}"a\nb, c",01\n', NotPlain),
+    "late_hexadecimal": (f"a,b\n{MANY}0x1F,x\n", NotPlain),
+    "late_numbers": ("a,b\n" + ",x\n" * 30_000 + "1,x\n", NotPlain),
+    "late_dates": ("a,b\n" + ",x\n" * 3000 + "31.12.2024,x\n", NotPlain),
+    "late_placeholder": ("a,b\n" + ",x\n" * 3000 + "-,x\n", NotPlain),
+    "only_placeholders": ("a,b\n" + "-,x\n" * 3000 + "1,x\n", NotPlain),
 }
 """Files that aren't, and why."""
 
@@ -165,14 +178,28 @@ def test_quotation_marks_are_checked_across_pieces(tmp_path: Path, size: int) ->
                 read_in_pieces(path, size)
 
 
-def read_in_pieces(path: Path, size: int) -> bytes:
-    file, data = CheckedFile(str(path), ",", '"'), b""
+def read_in_pieces(path: Path, size: int, numbers: tuple[int, ...] = ()) -> bytes:
+    file, data = CheckedFile(str(path), ",", '"', numbers), b""
     try:
         while piece := file.read(size):
             data += piece
     finally:
         file.close()
     return data
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_zeros_in_front_are_found_across_pieces_in_columns_of_numbers(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "t.csv"
+    zeros = ["007", '"007"', "-01", " 01", "0x1F", "+00"]
+    for text in [f"a,{zero}\n" for zero in zeros] + [f'"a, b\n",{zero}' for zero in zeros]:
+        path.write_text(text)
+        assert read_in_pieces(path, size, (0, 2)) == text.encode()
+        with pytest.raises(NotPlain):
+            read_in_pieces(path, size, (1,))
+    for text in ("a,0\nb,0.5\n", "a,-0\n00 b,10\n", "a,100\n", '"a,007",1\n', "a-007,1\n"):
+        path.write_text(text)
+        assert read_in_pieces(path, size, (1,)) == text.encode()
 
 
 def test_a_sample_has_the_same_rows_each_time_and_is_given_up_where_the_estimate_was_wrong() -> None:
@@ -194,19 +221,6 @@ def sample(batches: list[pa.RecordBatch], parts: int, limit: int = 64 * MB) -> p
     for batch in batches:
         sampler.add(batch)
     return sampler.finish()
-
-
-def test_no_two_modules_of_a_session_define_one_name() -> None:
-    """They are loaded into one namespace. A function may be there twice if it is the same."""
-    found: dict[str, str] = {}
-    for module in _MODULES:
-        for node in ast.parse((_CHILD / f"{module}.py").read_text()).body:
-            names = [getattr(node, "name", None)]
-            if isinstance(node, ast.Assign | ast.AnnAssign):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                names = [target.id for target in targets if isinstance(target, ast.Name)]
-            for name in filter(None, names):
-                assert found.setdefault(name, ast.dump(node)) == ast.dump(node), (name, module)
 
 
 def test_a_file_of_many_random_rows_is_profiled_in_the_pass(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ferrule.analysis.data.child.profiling import COLUMNS_AT_ONCE, profile_table
+from ferrule.analysis.data.child.ferrule_tables.profiling import COLUMNS_AT_ONCE, profile_table
 
 MB = 1 << 20
 

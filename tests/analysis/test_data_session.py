@@ -47,7 +47,9 @@ async def test_runs_share_tables_and_nothing_else(session: DataSession) -> None:
 
 async def keep(session: DataSession, code: str) -> TaskValue:
     """Run code that sets `value`, and hand it on as a Python task does."""
-    run = await session.run(f"{code}\nimport ferrule_values\nferrule_values.write_value(value)\nvalue", timeout=20)
+    run = await session.run(
+        f"{code}\nfrom ferrule_tables.values import write_value\nwrite_value(value)\nvalue", timeout=20
+    )
     assert run.error is None
     return TaskValue(to_plain_json(run.value), run.files[VALUE_FILE])
 

@@ -10,7 +10,7 @@ import pytest
 from openpyxl import Workbook
 
 from ferrule.analysis.data import Table, describe_tables, make_sources, read_tables
-from ferrule.analysis.data.child.binding import read_frame
+from ferrule.analysis.data.child.ferrule_tables.binding import read_frame
 from ferrule.errors import DataError
 
 MB = 1 << 20

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
+from ferrule.agent.pipeline import Pipeline
 from ferrule.analysis.asking import Asker, ModelChoice, ToolOptions
 from ferrule.analysis.events import AnalysisEvent, Notice
 from ferrule.analysis.limits import AnalysisLimits, list_free_models
@@ -53,8 +54,8 @@ class AnalysisOptions(TypedDict, total=False):
 
     data: Mapping[str, Path | str] | Sequence[Path | str]
     """Files, by the names of their tables or in a list whose entries may be `NAME=FILE`."""
-    model: str | Model | None
-    """The model for everything that `settings.models` names no other for."""
+    model: str | Model | Pipeline[Any] | None
+    """The model for everything that `settings.models` names no other for; of `ferrule.model(…)`, its model."""
     groq_api_key: str | None
     """The key for a model of Groq; without `model`, its GPT-OSS 120B is asked."""
     settings: AnalysisSettings | None
@@ -261,7 +262,7 @@ def open_models(options: AnalysisOptions, settings: AnalysisSettings) -> ModelCh
 
     def make(one: Any) -> Model:
         if not isinstance(one, str):
-            return _check_model(one)
+            return _take_model(one)
         made = get_model(one, **({} if key is None or not one.startswith("groq:") else {"api_key": key}))
         owned.append(made)
         return made
@@ -271,11 +272,33 @@ def open_models(options: AnalysisOptions, settings: AnalysisSettings) -> ModelCh
     return ModelChoice(default, others, tuple(owned))
 
 
-def _check_model(given: Any) -> Model:
+def _take_model(given: Any) -> Model:
+    """The model of a pipeline that `ferrule.model(…)` made, or a Model object itself."""
+    if isinstance(given, Pipeline):
+        _check_pipeline(given)
+        given = given.model
     if isinstance(given, type) or not hasattr(given, "stream"):
         raise SettingsError(f"a model is a name such as 'openai:gpt-5' or a Model object, not {given!r}")
     checked: Model = given
+    check_can_plan(checked.name, "choose another, such as 'openai:gpt-5'")
     return checked
+
+
+def _check_pipeline(given: Pipeline[Any]) -> None:
+    """Raise `SettingsError` for what a pipeline has besides its model, which an analysis wouldn't use."""
+    plain = Pipeline(given.model)
+    parts = {
+        "a conversation": bool(given.conversation.messages),
+        "tools": bool(len(given.registry) or given.options != plain.options),
+        "settings of its model": given.settings != plain.settings,
+        "limits": given.limits != plain.limits,
+        "steps or hooks": bool(given.steps or given.hooks or given.watchers or given.output),
+    }
+    if found := [name for name, is_there in parts.items() if is_there]:
+        raise SettingsError(
+            f"an analysis uses the model of a pipeline alone, and this one has {' and '.join(found)}: "
+            "give model=ferrule.model(…) as it is, and tools= and settings= to the analysis"
+        )
 
 
 async def read_data(

@@ -98,7 +98,7 @@ class AnalysisSettings(BaseModel):
     concurrency: Annotated[int, Field(ge=1, le=64)] = 8
     """The most tasks that run at the same time."""
     models: dict[str, Any] = Field(default_factory=dict)
-    """Other models by tool or stage, as names or Model objects: `{"py_executor": "openai:gpt-5"}`."""
+    """Other models by tool or stage, as `model` is given: `{"py_executor": "openai:gpt-5"}`."""
     share: Share = "profile"
     """What models are shown of the data: names and types (`schema`), statistics too, or sample rows too."""
     checks: Literal["strict", "advise", "off"] = "strict"

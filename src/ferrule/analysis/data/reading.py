@@ -6,10 +6,9 @@ import asyncio
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from types import TracebackType
@@ -26,29 +25,13 @@ from ferrule.sandbox.python.sandbox import PythonSandbox
 from ferrule.sandbox.python.session import SandboxSession
 from ferrule.sandbox.tiers import Tier
 
-_CHILD: Final = Path(__file__).parent / "child"
+CHILD: Final = Path(__file__).parent / "child"
+"""The folder that the sandbox mounts to import `ferrule_tables`."""
+CHILD_IMPORT: Final = f"import sys\nsys.path.append({str(CHILD)!r})\ndel sys\n"
 _PACKAGES: Final = ("duckdb", "fsspec", "numpy", "pyarrow", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet")
 _SECONDS: Final = 600.0
 _LONGEST_MESSAGE: Final = 600
 """For one step: looking at a file, or the next piece of it."""
-_INSPECTION: Final = ("wording", "detection", "conversion")
-_MODULES: Final = (
-    "wording",
-    "detection",
-    "conversion",
-    "sql",
-    "json_errors",
-    "forms",
-    "csv_types",
-    "csv_header",
-    "csv_lines",
-    "profiling",
-    "plain_csv",
-    "records",
-    "sheet_xml",
-    "workbooks",
-)
-_MAX_UNPACKED: Final = 20 * 1024**3
 _MAX_PARTS: Final = 60
 """Sheets of a workbook, or tables of a database."""
 SEED: Final = 20_240_229
@@ -71,7 +54,7 @@ class _Part:
 
 
 async def read_tables(
-    sources: Sequence[DataSource], folder: Path, *, memory: int, tier: Tier | str | None = None
+    sources: Sequence[DataSource], folder: Path | str, *, memory: int, tier: Tier | str | None = None
 ) -> list[Table]:
     """Read and profile files; a workbook or a database gives a table for each of its sheets or tables.
 
@@ -82,9 +65,12 @@ async def read_tables(
     await asyncio.to_thread(check_sources, sources)
     if not sources:
         return []
+    folder = Path(folder)
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     # It isn't started by itself: a zygote without mounts would have no use.
-    async with aclosing(PythonSandbox(packages=_PACKAGES, checks="off", memory=memory, tier=tier)) as sandbox:
+    async with aclosing(
+        PythonSandbox(packages=_PACKAGES, checks="off", memory=memory, tier=tier, readable=[CHILD])
+    ) as sandbox:
         # One set of mounts for all files, since a set needs a zygote of its own.
         with _PartFile(folder) as unpacked, _PartFile(folder) as regular:
             reader = _Reader(sandbox, folder, memory, [source.path for source in sources], (unpacked, regular))
@@ -136,18 +122,6 @@ def _check_names(parts: Sequence[_Part]) -> None:
 
 def _describe(part: _Part) -> str:
     return f"{part.source.path}, {part.part}" if part.part else str(part.source.path)
-
-
-_CHILD_IMPORT: Final = re.compile(
-    r"^from ferrule\.analysis\.data\.child\.\w+ import (?:\([^)]*\)|[^(\n]*)$", re.MULTILINE
-)
-"""Files of `child` that are loaded into one session see each other's names."""
-
-
-@cache
-def load_child_code(name: str) -> str:
-    """The code of a file of `child`, without its imports of other files there."""
-    return _CHILD_IMPORT.sub("", (_CHILD / f"{name}.py").read_text(encoding="utf-8"))
 
 
 class _PartFile:
@@ -219,39 +193,36 @@ class _Reader:
         Each attempt to read it is a session, a fork that takes milliseconds, and so has all of the memory.
         """
         data = self._find(source.path)
-        async with await self._open(source, *_INSPECTION) as session:
-            found = await _call(session, source, f"inspect_file({data!r}, {source.path.name!r})")
+        async with await self._open(source) as session:
+            found = await _call(session, source, "detection:inspect_file", path=data, name=source.path.name)
             kind, encoding, notes = str(found["kind"]), found["encoding"], tuple(map(str, found["notes"]))
-            if found["compression"] or encoding not in {None, "utf-8"}:
-                chunks = f"chunks, notes = decode_chunks({data!r}, {found['compression']!r}, {encoding!r}), []"
-                data, _ = await self._write_again(session, source, self._working[0], chunks)
+            compression = found["compression"]
+            if compression or encoding not in {None, "utf-8"}:
+                await _call(session, source, "copying:unpack", path=data, compression=compression, encoding=encoding)
+                data = await self._write_again(session, source, self._working[0])
         if kind == "csv":
             return [await self._convert_csv(source, data, notes)]
-        async with await self._open(source, *_MODULES) as session:
+        async with await self._open(source) as session:
             return await self._convert_parts(session, source, data, kind, notes)
 
-    async def _write_again(
-        self, session: SandboxSession, source: DataSource, file: _PartFile, code: str
-    ) -> tuple[str, list[str]]:
-        """Write the `chunks` that code in the sandbox makes to a file; returns its name there, and the notes."""
+    async def _write_again(self, session: SandboxSession, source: DataSource, file: _PartFile) -> str:
+        """Write the copy that the session has begun to a file; returns its name there."""
         file.clear()
-        said = await _call(session, source, f"{code}\nstream = copy_bytes(chunks, {_MAX_UNPACKED})\nnotes")
         await _take(session, source, file)
         file.finish()
-        return self._find(file.path), [str(note) for note in said]
+        return self._find(file.path)
 
     def _find(self, path: Path) -> str:
         """The name of a file for the code in the sandbox."""
         return next(mount.shown_name for mount in self._mounts if mount.path == path)
 
-    async def _open(self, source: DataSource, *modules: str) -> SandboxSession:
-        """Start a session that finds files, with the functions of modules of `child`."""
+    async def _open(self, source: DataSource) -> SandboxSession:
+        """Start a session that finds files and can import `ferrule_tables`."""
         try:
             session = await self._sandbox.session(mounts=self._mounts, checkpoints=False)
         except SandboxInputError as error:
             raise DataError(f"data can't be read: {str(error).partition(': ')[2]}") from None
-        for module in modules:
-            await _call(session, source, load_child_code(module) + "\nNone")
+        await _run(session, source, f"{CHILD_IMPORT}from ferrule_tables import call")
         return session
 
     async def _convert_parts(
@@ -260,21 +231,23 @@ class _Reader:
         if kind in {"json", "jsonl"}:
             return [await self._convert_json(session, source, data, kind, notes)]
         if kind == "parquet":
-            return [await self._copy_query(session, source, kind, f"make_parquet_query({data!r})", notes)]
+            said = await _call(session, source, "copying:copy_parquet", path=data, memory=self._memory)
+            return [await self._copy(session, source, kind, said, notes)]
         if kind == "sqlite":
             await asyncio.to_thread(_check_journal, source.path)
-        lister = "list_sheets" if kind == "excel" else "list_database_tables"
-        listed = await _call(session, source, f"{lister}({data!r})")
+            listed = await _call(session, source, "records:list_database_tables", path=data)
+        else:
+            listed = await _call(session, source, "workbooks:list_sheets", path=data)
         names, left_out = _check_parts(source, kind, listed)
         parts = []
         for part in names:
             name = source.table_name if len(names) == 1 else make_identifier(f"{source.table_name}_{part}")
-            maker = f"{'read_sheet' if kind == 'excel' else 'read_database_table'}({data!r}, {part!r})"
-            code = f"reader, notes = {maker}\nstream = copy_relation({self._memory}, 'FROM reader', reader)\nnotes"
-            with _PartFile(self._folder) as file:
-                said = await _call(session, source, code)
-                await _take(session, source, file)
-                parts.append(_Part(source, kind, part, name, *file.keep(), (*notes, *left_out, *map(str, said))))
+            arguments = {"path": data, "part": part, "memory": self._memory}
+            if kind == "sqlite":
+                said = await _call(session, source, "copying:copy_database_table", **arguments)
+            else:
+                said = await _call(session, source, "copying:copy_sheet", **arguments)
+            parts.append(await self._copy(session, source, kind, said, (*notes, *left_out), part, name))
             left_out = ()  # said once
         return parts
 
@@ -283,10 +256,11 @@ class _Reader:
         try:
             return await self._convert_lines(source, data, notes)
         except _ChildError:
-            code = f"notes, chunks = regularize_lines({data!r})"
-        async with await self._open(source, *_MODULES) as session:
-            regular, said = await self._write_again(session, source, self._working[1], code)
-        return await self._convert_lines(source, regular, (*notes, *said), data)
+            pass
+        async with await self._open(source) as session:
+            said = await _call(session, source, "copying:regularize", path=data)
+            regular = await self._write_again(session, source, self._working[1])
+        return await self._convert_lines(source, regular, (*notes, *map(str, said)), data)
 
     async def _convert_lines(
         self, source: DataSource, data: str, notes: tuple[str, ...], original: str | None = None
@@ -295,49 +269,52 @@ class _Reader:
 
         `original`: the file of which `data` was written with regular lines.
         """
+        arguments = {"path": data, "memory": self._memory, "original": original}
         try:
-            async with await self._open(source, *_MODULES) as session:
-                plain = f"stream, notes = stream_plain_csv({data!r}, {self._memory}, {SEED}, {original!r})\nnotes"
-                return await self._copy(session, source, "csv", plain, notes)
+            async with await self._open(source) as session:
+                said = await _call(session, source, "copying:copy_plain_csv", seed=SEED, **arguments)
+                return await self._copy(session, source, "csv", said, notes)
         except _ChildError as error:
             if error.kind == "IrregularLines":
                 raise
-        async with await self._open(source, *_MODULES) as session:
-            query = f"make_csv_query(connect({self._memory}), {data!r}, {original!r})"
-            return await self._copy_query(session, source, "csv", query, notes)
+        async with await self._open(source) as session:
+            said = await _call(session, source, "copying:copy_csv", **arguments)
+            return await self._copy(session, source, "csv", said, notes)
 
     async def _convert_json(
         self, session: SandboxSession, source: DataSource, data: str, kind: str, notes: tuple[str, ...]
     ) -> _Part:
         """Convert JSON."""
-        query = f"make_json_query({data!r}, {kind!r}, {self._memory})"
         try:
-            return await self._copy_query(session, source, kind, query, notes)
+            said = await _call(session, source, "copying:copy_json", path=data, kind=kind, memory=self._memory)
+            return await self._copy(session, source, kind, said, notes)
         except _ChildError:
-            await _call(session, source, f"explain_json({data!r}, {kind!r})")
+            await _call(session, source, "json_errors:explain_json", path=data, kind=kind)
             raise
 
-    async def _copy_query(
-        self, session: SandboxSession, source: DataSource, kind: str, make: str, notes: tuple[str, ...]
-    ) -> _Part:
-        """Convert by the query that the code of `make` gives, and its notes."""
-        code = f"query, notes = {make}\nstream = copy_relation({self._memory}, query)\nnotes"
-        return await self._copy(session, source, kind, code, notes)
-
     async def _copy(
-        self, session: SandboxSession, source: DataSource, kind: str, code: str, notes: tuple[str, ...]
+        self,
+        session: SandboxSession,
+        source: DataSource,
+        kind: str,
+        said: Any,
+        notes: tuple[str, ...],
+        part: str | None = None,
+        name: str | None = None,
     ) -> _Part:
-        """Convert by the `stream` that code makes, which has notes as its value."""
+        """Take the copy that the session has begun, with the notes that it `said` on it."""
         with _PartFile(self._folder) as file:
-            said = [str(note) for note in await _call(session, source, code)]
             result = await _take(session, source, file)
-            return _Part(source, kind, None, source.table_name, *file.keep(), (*notes, *said), result.get("profile"))
+            all_notes = (*notes, *map(str, said))
+            return _Part(source, kind, part, name or source.table_name, *file.keep(), all_notes, result.get("profile"))
 
     async def profile(self, part: _Part) -> Any:
         """Profile a table that was converted."""
-        async with await self._open(part.source, "sql", "profiling") as session:
+        async with await self._open(part.source) as session:
             data = self._find(part.parquet)
-            return await _call(session, part.source, f"profile_table({data!r}, {self._memory}, {SEED})")
+            return await _call(
+                session, part.source, "profiling:profile_table", path=data, memory=self._memory, seed=SEED
+            )
 
 
 def _make_table(part: _Part, found: Any) -> Table:
@@ -405,7 +382,7 @@ def _check_parts(source: DataSource, kind: str, listed: Any) -> tuple[list[str],
 async def _take(session: SandboxSession, source: DataSource, file: _PartFile) -> dict[str, Any]:
     """Write the pieces of the session's stream to a file; returns what the stream reports at its end."""
     while True:
-        taken = await _call(session, source, "stream.take()")
+        taken = await _call(session, source, "copying:take_piece")
         if not isinstance(taken, dict):
             raise DataError(f"{source.path}: what came back is no piece of it; its process may have been taken over")
         if isinstance(taken.get("piece"), bytes):
@@ -417,9 +394,13 @@ async def _take(session: SandboxSession, source: DataSource, file: _PartFile) ->
             return result if isinstance(result, dict) else {}
 
 
-async def _call(session: SandboxSession, source: DataSource, code: str) -> Any:
-    """Run code in a session. Raises `DataError` for what goes wrong there."""
-    run = await session.run(code, timeout=_SECONDS)
+async def _call(session: SandboxSession, source: DataSource, function: str, /, **arguments: Any) -> Any:
+    """Call `module:function` of `ferrule_tables` in a session. Raises `DataError` for what goes wrong there."""
+    return await _run(session, source, "call(function, arguments)", {"function": function, "arguments": arguments})
+
+
+async def _run(session: SandboxSession, source: DataSource, code: str, inputs: Mapping[str, Any] | None = None) -> Any:
+    run = await session.run(code, inputs, timeout=_SECONDS)
     if run.error is None:
         return run.value
     if run.error.kind in {"exception", "memory"}:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, Self
 
 from ferrule._util.async_closing import AsyncClosing
-from ferrule.analysis.data.reading import load_child_code
+from ferrule.analysis.data.reading import CHILD, CHILD_IMPORT
 from ferrule.analysis.data.table import Table
 from ferrule.analysis.data.task_value import TaskValue
 from ferrule.errors import DataError, SandboxInputError
@@ -54,7 +54,9 @@ class DataSession(AsyncClosing):
         `packages` are loaded before any run. Raises `DataError` if a table can't be bound, and `SandboxUnavailable`.
         """
         lazy_needs = ("duckdb",) if find_lazy(tables, memory) else ()
-        sandbox = PythonSandbox(packages=(*packages, *lazy_needs), checks="off", memory=memory, tier=tier)
+        sandbox = PythonSandbox(
+            packages=(*packages, *lazy_needs), checks="off", memory=memory, tier=tier, readable=[CHILD]
+        )
         session = cls(sandbox, tables, memory)
         try:
             base = await session._start()
@@ -110,12 +112,7 @@ class DataSession(AsyncClosing):
             raise DataError(f"a table's Parquet file can't be used: {error}; read the data again") from None
         files = {table.name: f"tables/{table.name}.parquet" for table in self._tables}
         settings = {"threads": 2, "memory_limit": f"{self._memory // 2 >> 20}MiB"}
-        inputs = {
-            "sources": {name: load_child_code(name) for name in ("values", "binding")},
-            "files": files,
-            "lazy": sorted(self._lazy),
-            "settings": settings,
-        }
+        inputs = {"files": files, "lazy": sorted(self._lazy), "settings": settings}
         run = await session.run(_BIND, inputs, timeout=_LOAD_SECONDS)
         if run.error is not None:
             raise DataError(f"the tables can't be bound: {run.error.message}")
@@ -163,18 +160,11 @@ def _join_names(module: str, parts: str) -> list[str]:
     return [f"{module}.{part}" for part in re.findall(r"\w+", parts)]
 
 
-_BIND: Final = """
-import os, sys, types
-# It would try for processes, and warn each task that the sandbox has none.
-os.environ["JOBLIB_MULTIPROCESSING"] = "0"
-modules = {}
-for name, source in sources.items():
-    modules[name] = sys.modules[f"ferrule_{name}"] = types.ModuleType(f"ferrule_{name}")
-    exec(compile(source, f"<{name}>", "exec"), modules[name].__dict__)
-tables = modules["binding"].Tables(os.getcwd(), files, lazy, settings)
-results = modules["binding"].Results(modules["values"].read_value)
-modules["binding"].warm_up()
-del os, sys, types, modules, name, sources, source, files, lazy, settings
+_BIND: Final = f"""
+{CHILD_IMPORT}
+from ferrule_tables.binding import bind
+tables, results = bind(files, lazy, settings)
+del bind, files, lazy, settings
 """
 
 

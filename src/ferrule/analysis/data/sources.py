@@ -22,6 +22,9 @@ class DataSource:
     path: Path
     name: str | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+
     @property
     def table_name(self) -> str:
         """The name of its table, if it has only one."""

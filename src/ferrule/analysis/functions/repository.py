@@ -56,7 +56,7 @@ class FunctionRepository(AsyncClosing):
         self._lock = asyncio.Lock()
 
     @classmethod
-    async def open(cls, *, folder: Path | None = None, on_progress: Progress | None = None) -> Self:
+    async def open(cls, *, folder: Path | str | None = None, on_progress: Progress | None = None) -> Self:
         """Open the repository: from its cache, or by building it, which takes seconds and calls `on_progress`.
 
         The cache is in `folder`, by default the user's cache folder, and depends on the versions of the packages; a
@@ -69,7 +69,7 @@ class FunctionRepository(AsyncClosing):
 
             # Before seconds of introspection, not after.
             await asyncio.to_thread(load_libraries)
-            path = find_cache_file(folder or _find_own_folder())
+            path = find_cache_file(Path(folder or _find_own_folder()))
             found = await asyncio.to_thread(read_cache, path)
             return cls(*(found or await _build(path, on_progress or _ignore_progress)))
         except ImportError as error:

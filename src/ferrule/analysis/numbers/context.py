@@ -23,6 +23,7 @@ _STOP_WORDS = frozenset(
 )
 _RANGE_AFTER = re.compile(r" ?(?:[-–—]|to|and) ?[-−$€£¥]?[0-9.]")
 _RANGE_BEFORE = re.compile(r"[0-9]\S? ?(?:[-–—]|to|and) ?[-−$€£¥]?$")
+_OF_ALL = re.compile(r"\b(?:all|both|every|each|none|neither)\b[^.,;]*$", re.IGNORECASE)
 _BLOCK: Final = 500
 """How many characters of a longer sentence are read on each side of a number, so that reading takes linear time."""
 
@@ -38,11 +39,19 @@ class Context:
     """Whether the sentence speaks of an amount that goes out."""
     change: int = 0
     """The sign of a change that a verb right before the number gives: 1 for "grew by", -1 for "fell by", else 0."""
+    is_fall: bool = False
+    """Whether a verb somewhere in the clause before the number says "fell", and none "rose"."""
+    is_changed: bool = False
+    """Whether the line of a source says that its numbers are changes."""
+    is_fraction: bool = False
+    """Whether it says that its numbers are fractions, and not that they are percentages."""
     is_share: bool = False
     """Whether the line of a source says that its numbers are shares or changes, so that they may be percentages."""
     is_chosen: bool = False
     is_range: bool = False
     """Whether another number follows or comes before, with a dash or "to" between them."""
+    is_of_all: bool = False
+    """Whether the clause before the number speaks of all values, or of none."""
     units: frozenset[Unit] = frozenset()
     """The units that a line of a source names."""
 
@@ -66,16 +75,20 @@ class Sentences:
         is_decrease = patterns.DECREASE.search(text[max(start, number.start - 60) : number.end + 40]) is not None
         is_cost = patterns.COST.search(text[max(start, number.start - 60) : min(stop, number.end + 40)]) is not None
         is_chosen = patterns.EXACT.match(text, number.end) is not None
+        is_chosen = is_chosen or patterns.EXACTLY.search(text[max(0, number.start - 14) : number.start]) is not None
         before, after = text[max(start, number.start - 12) : number.start], text[number.end : number.end + 12]
         is_range = bool(_RANGE_AFTER.match(after) or _RANGE_BEFORE.search(before))
+        clause = text[max(start, number.start - 60) : number.start]
         return Context(
             self._words[start, stop],
             read_words(near),
             is_decrease,
             is_cost,
-            _read_change(text[max(start, number.start - 60) : number.start]),
+            _read_change(clause),
+            is_fall=patterns.FALL_IN_CLAUSE.search(clause) is not None and not patterns.RISE.search(clause),
             is_chosen=is_chosen,
             is_range=is_range,
+            is_of_all=_OF_ALL.search(clause) is not None,
         )
 
     def _find_sentence(self, number: FoundNumber) -> tuple[int, int]:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypedDict
 
 from ferrule.analysis.numbers import patterns
+from ferrule.analysis.numbers.bounds import Bound, is_of_p_value, read_bound
 from ferrule.analysis.numbers.dates import read_days
 from ferrule.analysis.numbers.patterns import SPACES
 from ferrule.analysis.numbers.units import Unit, read_unit
 
 Role = Literal["quantity", "year", "ordinal"]
-Bound = Literal["", "below", "above"]
 LARGEST: Final = sys.float_info.max
 """What the value of a number with more digits than a float can hold is set to; its digits are compared instead."""
 _SMALLEST: Final = sys.float_info.min
@@ -28,6 +28,7 @@ _SMALLEST: Final = sys.float_info.min
 class _Qualification(TypedDict, total=False):
     is_rough: bool
     bound: Bound
+    is_of_p_value: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,9 @@ class FoundNumber:
     is_rough: bool = False
     """Whether "about" or the like stands before it, so that its final zeros may be rounded ones."""
     bound: Bound = ""
-    """Whether it is said to be a bound: "less than 5", "p < 0.001"."""
+    """What the value is said to be to it: "<" for "less than 5", "p < 0.001" and "nearly 5"."""
+    is_of_p_value: bool = False
+    """Whether it is one that a p-value is compared with."""
     unit: Unit | None = None
     """The unit of measurement that follows."""
     days: frozenset[str] = frozenset()
@@ -138,8 +141,8 @@ def _find_powers(text: str) -> Iterator[FoundNumber]:
     for match in patterns.POWER.finditer(text):
         if not re.search(r"[0-9]\s?(?:[×x*·]|\\times)\s?$", text[max(0, match.start() - 10) : match.start()]):
             power = 10.0 ** _read_exponent(match["exponent"] or match["raised"])
-            before = _read_before(text, match.start())
-            yield FoundNumber(match.start(), match.end(), match[0], power, power, **before)
+            bound = _qualify(text, *match.span(), has_unit=False)
+            yield FoundNumber(match.start(), match.end(), match[0], power, power, **bound)
 
 
 def _find_fractions(text: str) -> Iterator[FoundNumber]:
@@ -170,7 +173,7 @@ def _read_fraction(text: str, match: re.Match[str], value: float, last_digit: fl
         last_digit * scale,
         percent=percent,
         unit=read_unit(text, end),
-        **_read_before(text, start),
+        **_qualify(text, start, end, has_unit=bool(percent)),
     )
 
 
@@ -228,7 +231,7 @@ def _read_quantity(text: str, match: re.Match[str], *, decimal_comma: bool) -> F
         percent=percent,
         unit=unit,
         is_in_parentheses=bool(match["currency"]) and text[max(0, start - 1) : start] + text[end : end + 1] == "()",
-        **_read_before(text, start),
+        **_qualify(text, start, end, has_unit=bool(percent or match["currency"])),
     )
 
 
@@ -273,14 +276,12 @@ def _read_exponent(written: str) -> int:
     return max(-300, min(300, int(last.rstrip("}"))))
 
 
-def _read_before(text: str, start: int) -> _Qualification:
-    """Whether the words before a number say that it is rough, or a bound."""
-    before = text[max(0, start - 24) : start]
-    if compared := patterns.COMPARED.search(before):
-        return {"bound": "below" if compared["below"] else "above"}
-    if rough := patterns.ROUGH.search(before):
-        return {"is_rough": True, "bound": "below" if rough["below"] else "above" if rough["above"] else ""}
-    return {}
+def _qualify(text: str, start: int, end: int, *, has_unit: bool) -> _Qualification:
+    """What the words around a number say of it: that it is rough, or a bound."""
+    bound, is_rough = read_bound(text, start, end, has_unit=has_unit)
+    if bound:
+        return {"bound": bound, "is_rough": is_rough, "is_of_p_value": is_of_p_value(text, start, end)}
+    return {"is_rough": patterns.ROUGH.search(text[max(0, start - 24) : start]) is not None}
 
 
 def _find_spelled(text: str) -> Iterator[FoundNumber]:
@@ -291,5 +292,5 @@ def _find_spelled(text: str) -> Iterator[FoundNumber]:
             continue
         scale = (100.0 if parts["hundred"] else 1.0) * patterns.SCALES.get(parts["scale"], 1.0)
         percent = patterns.PERCENTS.get(parts["percent"], 0.0)
-        before = _read_before(text, match.start())
-        yield FoundNumber(match.start(), match.end(), match[0], value * scale, scale, percent, **before)
+        bound = _qualify(text, *match.span(), has_unit=bool(percent))
+        yield FoundNumber(match.start(), match.end(), match[0], value * scale, scale, percent, **bound)

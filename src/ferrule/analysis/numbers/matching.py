@@ -13,9 +13,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, Literal
 
 from ferrule.analysis.numbers import patterns
+from ferrule.analysis.numbers.bounds import are_limits, is_on_side, read_direction
 from ferrule.analysis.numbers.context import Context, Sentences
 from ferrule.analysis.numbers.finding import FoundNumber, find_numbers
 from ferrule.analysis.numbers.scoring import find_tolerance, is_bounded, may_compare, score
@@ -91,7 +93,9 @@ class SourceIndex:
 
     @cached_property
     def _p_values(self) -> list[SourceNumber]:
-        return [number for number in self._numbers if P_WORD in number.context.near]
+        found = [number for number in self._numbers if P_WORD in number.context.near]
+        kinds: tuple[SourceKind, ...] = ("run", "model")
+        return next((of_kind for kind in kinds if (of_kind := [one for one in found if one.source.kind == kind])), [])
 
     @cached_property
     def _sizes(self) -> list[float]:
@@ -113,14 +117,26 @@ class SourceIndex:
         sentences = Sentences(answer)
         most = _MOST_COMPARED // max(1, len(numbers))
         same: dict[tuple[FoundNumber, Context], NumberSource | None] = {}
-        links = []
-        for number in numbers:
+
+        def find(number: FoundNumber) -> NumberSource | None:
             context = sentences.read_context(number)
             key = replace(number, start=0, end=0), context
             if key not in same:
                 same[key] = self._find(number, context, most)
-            links.append(_link(answer, number, same[key]))
-        return links
+            return same[key]
+
+        numbers = list(_leave_out_bounds(answer, numbers))
+        found = [find(number) for number in numbers]
+        for place, (low, high) in enumerate(pairwise(numbers)):
+            # Two numbers of outputs are rounded ends; of one alone, the sentence says that another is a limit.
+            if are_limits(answer, (low.start, low.end), (high.start, high.end)) and (found[place] is None) != (
+                found[place + 1] is None
+            ):
+                found[place] = find(replace(low, bound=">="))
+                found[place + 1] = find(replace(high, bound="<="))
+        for first, second in _find_contradictions(answer, numbers):
+            found[first] = found[second] = None
+        return [_link(answer, number, source) for number, source in zip(numbers, found, strict=True)]
 
     def _find(self, number: FoundNumber, context: Context, most: int) -> NumberSource | None:
         """The source that a number of an answer most probably came from.
@@ -128,6 +144,8 @@ class SourceIndex:
         What a model wrote often repeats what code computed, so that code comes first, unless nothing around its number
         speaks of the same.
         """
+        if number.is_of_p_value and self._p_values:
+            return self._find_p_value(number, context)
         best: dict[bool, tuple[float, bool, NumberSource]] = {}
         for factor, candidate in self._find_candidates(number, most):
             probability = score(number, factor, context, candidate)
@@ -137,9 +155,19 @@ class SourceIndex:
                 best[is_model] = probability, shares_words, candidate.source
         if True in best and (False not in best or (best[True][1] and not best[False][1])):
             return best[True][2]
-        if False not in best and number.bound:
-            return next((candidate.source for candidate in self._p_values if is_bounded(number, candidate)), None)
         return best[False][2] if False in best else None
+
+    def _find_p_value(self, number: FoundNumber, context: Context) -> NumberSource | None:
+        """The source of a p-value on the side of a bound, of those whose lines have most words of the sentence.
+
+        A clause about all values, or none, needs each of them there.
+        """
+        shared = [
+            2 * len(context.near & one.context.near) + len(context.words & one.context.words) for one in self._p_values
+        ]
+        nearest = [one for one, words in zip(self._p_values, shared, strict=True) if words == max(shared)]
+        on_side = [one.source for one in nearest if is_bounded(number, one)]
+        return on_side[0] if on_side and (len(on_side) == len(nearest) or not context.is_of_all) else None
 
     def _find_candidates(self, number: FoundNumber, most: int) -> Iterator[tuple[float, SourceNumber]]:
         """The numbers of sources that may be this one, each with what this one is multiplied with to be it.
@@ -165,6 +193,40 @@ class SourceIndex:
             return {}
         base, size = number.unit
         return {size / other[1]: other for other in self._prefixed if other[0] == base and other[1] != size}
+
+
+def _leave_out_bounds(answer: str, numbers: Sequence[FoundNumber]) -> Iterator[FoundNumber]:
+    """The numbers of an answer, where one that another number is compared with isn't a bound.
+
+    In "45.6 is higher than 41.2 in the South", both are what they seem, and the first is on the side that is said.
+    """
+    for before, number in zip([None, *numbers], numbers, strict=False):
+        if number.bound and before and _is_compared(answer, before, number):
+            yield replace(number, bound="", is_rough=False)
+        else:
+            yield number
+
+
+def _find_contradictions(answer: str, numbers: Sequence[FoundNumber]) -> Iterator[tuple[int, int]]:
+    """The places of two numbers of which the sentence says the opposite: "rose from 7 to 5".
+
+    Numbers below zero, of which a loss may grow, and those with different units or scales aren't compared.
+    """
+    quantities = [(place, number) for place, number in enumerate(numbers) if number.role == "quantity"]
+    for (place, first), (next_place, second) in pairwise(quantities):
+        is_scaled = bool(re.search("[a-zA-Z]", first.text)) == bool(re.search("[a-zA-Z]", second.text))
+        if is_scaled and first.unit == second.unit and min(first.value, second.value) >= 0:
+            direction = read_direction(answer, (first.start, first.end), (second.start, second.end))
+            if direction * (second.value - first.value) < 0:
+                yield place, next_place
+
+
+def _is_compared(answer: str, before: FoundNumber, number: FoundNumber) -> bool:
+    between = answer[before.end : number.start]
+    if number.is_of_p_value or before.role != "quantity" or bool(before.percent) != bool(number.percent):
+        return False
+    is_one_clause = len(between) <= 30 and not re.search(r"[.;\n]|\b(?:and|or|but|while|whereas|then)\b", between)
+    return is_one_clause and is_on_side(before.value, number.bound, number.value)
 
 
 def _may_convert(number: FoundNumber, unit: Unit, candidate: SourceNumber) -> bool:

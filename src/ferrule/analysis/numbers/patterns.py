@@ -146,12 +146,9 @@ LIST_ITEM = re.compile(r"^[ \t>#*_-]*(?P<number>[0-9]{1,3})[.)](?=[ \t*_])", re.
 ENUMERATED = re.compile(r"\((?P<number>[0-9]{1,2})\)(?= [A-Za-z])")
 
 ROUGH = re.compile(
-    r"(?:\b(?:about|around|approximately|approx\.?|roughly|circa|some|close to)|[~≈≃])\s*[$€£¥]?$"
-    r"|\b(?P<above>over|more than|above|at least|exceeding|exceeds|greater than)\s+[$€£¥]?$"
-    r"|\b(?P<below>nearly|almost|under|less than|below|at most|up to|just short of|fewer than|smaller than)\s+[$€£¥]?$",
-    re.IGNORECASE,
+    r"(?:\b(?:about|around|approximately|approx\.?|roughly|circa|some|close to)|[~≈≃])\s*[$€£¥₹]?$", re.IGNORECASE
 )
-COMPARED = re.compile(r"(?P<below>[<≤]=?)\s*$|(?P<above>[>≥]=?)\s*$")
+EXACTLY = re.compile(r"\b(?:exactly|precisely)\s+[$€£¥₹]?$", re.IGNORECASE)
 DECREASE = re.compile(
     r"\b(?:fell|fall(?:s|en|ing)?|drop(?:s|ped|ping)?|declin(?:e|ed|es|ing)|decreas(?:e|ed|es|ing)|lower(?:ed|s|ing)?|less"
     r"|loss(?:es)?|lost|los(?:e|es|ing)|fewer|down|below|under|behind|reduc(?:e|ed|es|tion|ing)|negative(?:ly)?|minus|shr[aiu]nk(?:s|ing)?|short|underestimat(?:e[sd]?|ing)"
@@ -182,6 +179,15 @@ FALL_BEFORE = re.compile(
     re.IGNORECASE,
 )
 """Verbs and nouns of a change right before its size: "fell by 4.2%", "an increase of $300"; not "fell to 60%"."""
+FALL_IN_CLAUSE = re.compile(
+    r"\b(?:fell|falls?|dropped|drops|declined|declines|decreased|decreases|shrank|lost)\b[^.;:,0-9]{0,40}"
+    r"(?<!to )(?<!from )(?<!at )(?<!of )(?<!below )(?<!above )(?<!under )(?<!over )[$€£¥₹(]*$",
+    re.IGNORECASE,
+)
+"""The same verbs somewhere before a number, which may be a change or another number: "fell in Q3 (4.2%)"."""
+RISE = re.compile(r"\b(?:gr[eo]w\w*|r[io]se\w*|rising|increas\w+|climb\w*|gain\w*|up)\b", re.IGNORECASE)
+CHANGED = re.compile(r"\b(?:change|growth|diff|difference|delta|yoy|mom|qoq|increase|rise|gain)(?:\b|_)", re.IGNORECASE)
+"""What says that the numbers of a line are changes, with their sign."""
 WORSE = re.compile(r"\b(?:loss(?:es)?|deficits?|debts?|shortfalls?|gaps?)\b", re.IGNORECASE)
 """What grows as its number falls."""
 SHARE = re.compile(
@@ -190,6 +196,11 @@ SHARE = re.compile(
     re.IGNORECASE,
 )
 """What says that a whole number of an output may be a percentage, and no count."""
+OF_ONE = re.compile(
+    r"\b(?:shares?|proportions?|fractions?|probability|accuracy|precision|recall|ratios?)\b", re.IGNORECASE
+)
+OF_HUNDRED = re.compile(r"%|\b(?:pct|percent\w*|per[ ]cent|pp|perc)\b", re.IGNORECASE)
+"""What says that a number below one is a fraction, and that it may be a percentage nevertheless."""
 UNITS = (
     (
         re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ferrule.analysis.numbers.bounds import Bound, is_equal, is_on_side
 from ferrule.analysis.numbers.context import Context, read_words
 from ferrule.analysis.numbers.finding import LARGEST, FoundNumber
 from ferrule.analysis.numbers.source_numbers import SourceKind, SourceNumber
@@ -35,7 +36,7 @@ def find_tolerance(number: FoundNumber) -> float:
     """How far a number may be from one that it is the rounded form of, in its own unit.
 
     Half of the last digit shown, also where it is rounded up or to even. After "about", final zeros are digits that
-    may not be shown, but for two; after "over" or "nearly", the number may have been cut instead of rounded.
+    may not be shown, but for two; a bound, as in "over 5", may have been cut instead of rounded.
     """
     last_digit = number.last_digit
     if last_digit == 1 and abs(number.value) >= _ROUNDED and number.value % 1000 == 0:
@@ -44,7 +45,7 @@ def find_tolerance(number: FoundNumber) -> float:
         units = f"{abs(number.value) / last_digit:.0f}"
         zeros = len(units) - len(units.rstrip("0"))
         last_digit *= 10.0 ** max(0, min(zeros, len(units) - 2))
-    half = last_digit if number.is_rough and number.bound else last_digit / 2
+    half = last_digit if number.bound else last_digit / 2
     return half + 1e-9 * max(abs(number.value), last_digit)
 
 
@@ -53,7 +54,9 @@ def may_compare(number: FoundNumber, factor: float, candidate: SourceNumber) -> 
     if number.percent and candidate.is_percent:
         return factor == number.percent / 1e-2
     if number.percent:
-        return factor == number.percent or (factor == 1.0 and not _is_bare_count(candidate))
+        return factor == number.percent or (
+            factor == 1.0 and not (_is_bare_count(candidate) or _is_fraction(candidate))
+        )
     return factor == 1.0 or (candidate.is_percent and factor == 1e2)
 
 
@@ -64,11 +67,41 @@ def _is_bare_count(candidate: SourceNumber) -> bool:
     return candidate.text.isdigit() if candidate.text else candidate.value.is_integer()
 
 
+def _is_fraction(candidate: SourceNumber) -> bool:
+    """Whether an output says that a number is a share of one, so that 0.5 is 50% and no 0.5%."""
+    return candidate.context.is_fraction and abs(candidate.value) < 1
+
+
 def is_bounded(number: FoundNumber, candidate: SourceNumber) -> bool:
-    """Whether a p-value of a source lies on the side of a bound that the answer names: "p < 0.001" for 2e-9."""
-    if number.value > 0.5 or number.percent:
+    """Whether a p-value of a source lies on the side of a bound that the answer names: "p < 0.001" for 2e-9.
+
+    An output that has a bound itself has one for each wider bound: "p < 0.001" for "p < 0.05".
+    """
+    limit = number.value * (number.percent or 1.0)
+    if limit > 0.5 or not 0 <= candidate.value <= 1:
         return False
-    return 0 <= candidate.value < number.value if number.bound == "below" else number.value < candidate.value <= 1
+    if candidate.bound:
+        wider: Bound = "<=" if number.bound[0] == "<" else ">="
+        return candidate.bound[0] == number.bound[0] and is_on_side(candidate.value, wider, limit)
+    return is_on_side(candidate.value, number.bound, limit)
+
+
+def _may_have_bound(number: FoundNumber, factor: float, candidate: SourceNumber) -> bool:
+    """Whether an output is on the side of a bound that the answer names, or is the bound itself.
+
+    It is the bound itself if it is the same number, and the output compares others with it, or it is no output. What an
+    output calls a bound is no value that could be on a side of another.
+    """
+    if not number.bound:
+        return True
+    limit, value = number.value * factor, candidate.value
+    if limit * value < 0:
+        # What a minus says is said by a word, as in "fell by more than 4%".
+        limit, value = (limit, abs(value)) if limit > 0 else (limit, -value)
+    if is_equal(value, limit):
+        is_given = candidate.source.kind in ("question", "profile") or candidate.is_threshold or candidate.is_range
+        return is_given or number.bound.endswith("=")
+    return not candidate.bound and is_on_side(value, number.bound, limit)
 
 
 def _may_have_digits(number: FoundNumber, candidate: SourceNumber) -> bool:
@@ -109,6 +142,7 @@ def _may_match(
         return False
     return (
         _may_have_digits(number, candidate)
+        and _may_have_bound(number, factor, candidate)
         and _may_have_sign(number, context, candidate)
         and _may_have_role(number, candidate, is_exact=is_exact)
         and (candidate.source.kind != "profile" or _may_be_given(number, factor, context, candidate))
@@ -158,16 +192,19 @@ def _is_count(number: FoundNumber) -> bool:
 
 def _may_have_sign(number: FoundNumber, context: Context, candidate: SourceNumber) -> bool:
     is_same = number.value * candidate.value >= 0
-    if context.change and number.value > 0 and candidate.source.kind == "run" and not _may_change(context, candidate):
+    is_run = number.value > 0 and candidate.source.kind == "run"
+    if is_run and context.change and not _may_change(context.change, candidate):
+        return False
+    if is_run and context.is_fall and candidate.context.is_changed and not _may_change(-1, candidate):
         return False
     if is_same or number.is_in_parentheses or (context.is_cost and number.value > 0 and not number.percent):
         return True
     return candidate.context.is_decrease if number.value < 0 else context.is_decrease
 
 
-def _may_change(context: Context, candidate: SourceNumber) -> bool:
+def _may_change(sign: int, candidate: SourceNumber) -> bool:
     """Whether an output has the sign of the change that a sentence gives, or is called a decrease itself."""
-    if context.change > 0:
+    if sign > 0:
         return candidate.value >= 0
     return candidate.value <= 0 or candidate.context.is_decrease
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ferrule.analysis.numbers import patterns
+from ferrule.analysis.numbers.bounds import Bound
 from ferrule.analysis.numbers.context import Context, read_words
 from ferrule.analysis.numbers.finding import FoundNumber, find_numbers
 from ferrule.analysis.numbers.units import Unit, find_units
@@ -16,7 +17,20 @@ SourceKind = Literal["run", "question", "profile", "model"]
 Statistic = Literal["", "extreme", "mean", "deviation", "quantile"]
 P_WORD: Final = "p-value"
 """What a number of a source is near if it is a p-value."""
-_P_VALUE = re.compile(r"\bp(?:[-_ ]?val(?:ue)?s?\b|[ ]*[:=]|[ ]+$)|\bpvalue|\bPr\b|\bprob\b", re.IGNORECASE)
+_P_VALUE = re.compile(
+    r"(?:(?<![A-Za-z0-9])p(?:[-_ ]?(?:val|adj|corr|holm|bonf|bh|fdr|unc|raw)\w*)?(?=[^\w]|[ ]*$)"
+    r"|\bp[-_ ]?val(?:ue)?s?\b|pvalue|p_value|_p(?=[\"']?\s*[:=])|\bPr\b|\bprob\b)[^0-9,;]{0,30}$",
+    re.IGNORECASE,
+)
+_P_COLUMN = re.compile(r"P>\|[tz]\||(?<![\w.])(?:p|p[-_]?val\w*|p[-_](?:adj|holm)\w*)(?=\s|$)", re.IGNORECASE)
+"""The head of a column of p-values in a table that is printed: the numbers below end where it does."""
+_THRESHOLD = re.compile(
+    r"\b(?:thresholds?|cut[-_ ]?offs?|limits?|alpha|targets?|levels?|bounds?|bins?|edges?|criteri\w+)\b[^0-9]{0,12}$"
+    r"|\bp[0-9]{1,2}\s+$|\b(?:quantiles?|percentiles?|median)\b[^0-9]{0,12}$|[0-9]%\s+$",
+    re.IGNORECASE,
+)
+"""What says, before a number of an output, that others are below or above it."""
+_INTERVAL = re.compile(r"[\[(]\s*[-−]?[0-9.]+\s*,\s*[-−]?[0-9.]+\s*[\])]")
 _LEGEND = re.compile(r"quantiles \([^)]*\)")
 """What a profile says its quantiles are of: numbers that stand in no data."""
 _CROWD = 40
@@ -59,6 +73,10 @@ class SourceNumber:
     statistic: Statistic = ""
     is_range: bool = False
     """Whether it is one end of a range of whole numbers, as the name of a group is: "18-49"."""
+    bound: Bound = ""
+    """What other values are to it, as the output says itself: ">" for "games > 40"."""
+    is_threshold: bool = False
+    """Whether the output says that other values are below or above it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +94,17 @@ def read_source(order: int, source: NumberSource) -> Iterator[SourceNumber]:
     is_output = source.kind in ("run", "profile")
     lines = [(line, find_numbers(line, is_output=is_output)) for line in source.text.splitlines()]
     is_crowded = len(source.values) + sum(len(numbers) for _, numbers in lines) > _CROWD
-    header = _Header()
+    header, p_columns = _Header(), set[int]()
     for line, numbers in lines:
+        p_columns = {one.end() for one in _P_COLUMN.finditer(line)} or p_columns
         said = _Header(
             read_words(line), find_units(line), is_share=patterns.SHARE.search(line.replace("_", " ")) is not None
         )
         if said.words and all(number.role != "quantity" for number in numbers):
             header = said
-        for number, context in zip(numbers, _read_contexts(line, numbers, source, said, header), strict=True):
+        for number, context in zip(
+            numbers, _read_contexts(line, numbers, source, said, header, p_columns), strict=True
+        ):
             yield SourceNumber(
                 number.value,
                 number.last_digit,
@@ -97,25 +118,32 @@ def read_source(order: int, source: NumberSource) -> Iterator[SourceNumber]:
                 days=number.days,
                 statistic=_find_statistic(line, number) if source.kind == "profile" else "",
                 is_range=source.kind == "run" and _is_end_of_range(line, number),
+                bound=number.bound,
+                is_threshold=_is_threshold(line, number),
             )
     for value in source.values:
         yield SourceNumber(value, 0.0, source, order, Context(), False, is_crowded, "quantity", "")
 
 
 def _read_contexts(
-    line: str, numbers: Sequence[FoundNumber], source: NumberSource, said: _Header, header: _Header
+    line: str, numbers: Sequence[FoundNumber], source: NumberSource, said: _Header, header: _Header, p_columns: set[int]
 ) -> Iterator[Context]:
-    """What stands around each number of a line, which says `said`, below a `header`."""
+    """What stands around each number of a line, which says `said`, below a `header`; `p_columns` are those of it."""
     is_decrease = patterns.DECREASE.search(line) is not None
+    spaced = line.replace("_", " ")
+    is_changed = patterns.CHANGED.search(spaced) is not None
+    is_fraction = patterns.OF_ONE.search(spaced) is not None and not patterns.OF_HUNDRED.search(spaced)
     legend = _LEGEND.search(line) if source.kind == "profile" else None
     for number in numbers:
         near = read_words(line[max(0, number.start - 30) : number.end + 15])
-        if _P_VALUE.search(line[max(0, number.start - 24) : number.start]):
+        if number.end in p_columns or _P_VALUE.search(line[max(0, number.start - 40) : number.start]):
             near |= {P_WORD}
         yield Context(
             said.words | header.words,
             near,
             is_decrease=is_decrease,
+            is_changed=is_changed,
+            is_fraction=is_fraction,
             is_share=said.is_share or header.is_share,
             is_chosen=legend is not None and legend.start() < number.start < legend.end(),
             units=said.units | header.units,
@@ -132,6 +160,14 @@ def _find_statistic(line: str, number: FoundNumber) -> Statistic:
     if name == "quantile" or not re.search(r"[0-9]", between):
         return name or ""  # type: ignore[return-value]
     return ""
+
+
+def _is_threshold(line: str, number: FoundNumber) -> bool:
+    if number.bound or _THRESHOLD.search(line[max(0, number.start - 40) : number.start]):
+        return True
+    around = line[max(0, number.start - 30) : number.end + 30]
+    place = number.start - max(0, number.start - 30)
+    return any(one.start() <= place < one.end() for one in _INTERVAL.finditer(around))
 
 
 def _is_end_of_range(line: str, number: FoundNumber) -> bool:

@@ -84,7 +84,7 @@ def _collect_relation(result: Any) -> Any:
 def _write_value(result: Any) -> tuple[list[str], str]:
     """Leave the result for later tasks in the run's folder; returns what of it is not as it was, and its type."""
     try:
-        values = sys.modules["ferrule_values"]
+        values = sys.modules["ferrule_tables.values"]
         return list(values.write_value(result)), str(values.describe_type(result))
     except BaseException as error:  # noqa: BLE001 - such as too little memory; the result itself is there
         return [f"later tasks have the result as it is shown here: it can't be kept ({type(error).__name__})"], ""

@@ -56,26 +56,27 @@ _APPROVED = "approved plan"
 """The name of the recorded value with the plan that a person approved."""
 
 
-def record_analysis(path: Path | None, *, continues: Path | None = None) -> Recording:
+def record_analysis(path: Path | str | None, *, continues: Path | str | None = None) -> Recording:
     """Record an analysis in a new file, or nowhere; `continues` is the recording of one that it goes on from.
 
     Raises `SettingsError` if the file exists, or for what is no recording, and `OSError`.
     """
-    earlier = RecordedAnalysis.read(continues) if continues is not None else None
-    return Recording(writer=RecordingWriter(path) if path is not None else None, earlier=earlier)
+    earlier = RecordedAnalysis.read(Path(continues)) if continues is not None else None
+    return Recording(writer=RecordingWriter(Path(path)) if path is not None else None, earlier=earlier)
 
 
-def replay_analysis(path: Path, *, computes: bool = False, record: Path | None = None) -> Recording:
+def replay_analysis(path: Path | str, *, computes: bool = False, record: Path | str | None = None) -> Recording:
     """Take the answers from a recording, and what code left, unless `computes`.
 
     With `record`, what is taken and computed is recorded anew. Raises `SettingsError` for what is no recording, and
     `OSError`.
     """
+    path = Path(path)
     source = RecordedAnalysis.read(path)
     earlier = None
     if source.header.continues is not None:
         earlier = RecordedAnalysis.read(path.parent / source.header.continues)
-    writer = RecordingWriter(record) if record is not None else None
+    writer = RecordingWriter(Path(record)) if record is not None else None
     return Recording(source, writer, computes=computes, earlier=earlier)
 
 

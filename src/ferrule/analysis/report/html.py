@@ -56,9 +56,9 @@ _TITLES: Final = {
 }
 
 
-def write_report(result: AnalysisResult, path: Path) -> None:
+def write_report(result: AnalysisResult, path: Path | str) -> None:
     """Write the page to a file, which is replaced as a whole; `-` is standard output. Raises `OSError`."""
-    with open_output(path) as file:
+    with open_output(Path(path)) as file:
         file.write(render_report(result).encode("utf-8"))
 
 

@@ -26,19 +26,20 @@ _MOST_EXPECTED: Final = 20_000
 _SUFFIXES: Final = ("image/png", "image/jpeg", "image/gif")
 
 
-def write_notebook(result: AnalysisResult, path: Path) -> None:
+def write_notebook(result: AnalysisResult, path: Path | str) -> None:
     """Write the notebook to a file, which is replaced as a whole; `-` is standard output. Raises `OSError`."""
+    path = Path(path)
     folder = Path.cwd() if str(path) == "-" else path.parent
     with open_output(path) as file:
         file.write(render_notebook(result, folder).encode("utf-8"))
 
 
-def render_notebook(result: AnalysisResult, folder: Path) -> str:
+def render_notebook(result: AnalysisResult, folder: Path | str) -> str:
     """The notebook as JSON. Its data are read by paths relative to `folder`, where it will be."""
     cells = [
         _make_text("question", "\n\n".join(_describe_answer(result))),
         _make_text("setup-notes", _NOTES.format(requirements=" ".join(_list_requirements(result.versions)))),
-        _make_code("setup", "\n".join(_write_setup(result, folder)), []),
+        _make_code("setup", "\n".join(_write_setup(result, Path(folder))), []),
         *(cell for task in result.earlier for cell in _make_task(task, "of the earlier analysis")),
         *(cell for task in sort_tasks(result) for cell in _make_task(task)),
     ]

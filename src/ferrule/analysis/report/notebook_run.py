@@ -92,7 +92,7 @@ class NotebookRun:
         return value
 
     def _bind_tables(self) -> Mapping[str, Any]:
-        from ferrule.analysis.data.child.binding import Tables
+        from ferrule.analysis.data.child.ferrule_tables.binding import Tables
 
         files = {table.name: table.parquet.name for table in self._tables}
         return Tables(str(self._folder), files, [], {})
@@ -148,7 +148,7 @@ def _pass_on(value: Any) -> Any:
     """A result as later tasks see it: as `results` of the analysis had it."""
     import pickle
 
-    from ferrule.analysis.data.child.values import dump_value, is_plain
+    from ferrule.analysis.data.child.ferrule_tables.values import dump_value, is_plain
 
     if is_plain(value):
         return value

@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from ferrule.analysis.data.child.conversion import PieceFile, PieceStream, connect
-from ferrule.analysis.data.child.csv_lines import IrregularLines, Lines, inspect_csv, read_lines
-from ferrule.analysis.data.child.profiling import profile_batches
-from ferrule.analysis.data.child.wording import MISSING
+from .conversion import PieceFile, PieceStream, connect
+from .csv_lines import IrregularLines, Lines, inspect_csv, read_lines
+from .csv_types import LOOKED_AT, is_text
+from .profiling import profile_batches
+from .wording import MISSING, PLACEHOLDERS
 
 PARSED = 1 << 20
 """Bytes that are parsed at a time."""
@@ -50,6 +51,14 @@ def make_texts(texts: Sequence[str]) -> Any:
     return pa.Array.from_buffers(pa.string(), len(data), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(data))])
 
 
+def mark_bytes(marked: bytes) -> Any:
+    """Make a table of which bytes are marked."""
+    table = np.zeros(256, bool)
+    table[[*marked]] = True
+    return table
+
+
+AFTER_ZERO, SIGNS = mark_bytes(b"0123456789xX"), mark_bytes(b"+-")
 MARKS = make_texts([text for mark in MISSING[1:] for text in (mark, f" {mark}", f"{mark} ")])
 """What means a missing value and isn't empty, alone or next to a space."""
 LONGEST_MARK = 5
@@ -62,19 +71,24 @@ class NotPlain(Exception):  # noqa: N818 - it says what the file is
 
 
 class CheckedFile:
-    """A file for pyarrow, which would accept quotation marks that don't enclose a whole cell.
+    """A file for pyarrow, which would accept quotation marks that don't enclose a whole cell, and read 007 as 7.
 
     Raises `NotPlain` for these, and for a carriage return by itself, which may end a line or be part of a cell.
+    `numbers`: the places of the columns whose values may have no zero in front.
     """
 
     closed = False
 
-    def __init__(self, path: str, delimiter: str, quote: str) -> None:
+    def __init__(self, path: str, delimiter: str, quote: str, numbers: Sequence[int] = ()) -> None:
         self._file = open(path, "rb", buffering=0)  # noqa: PTH123, SIM115 - in the sandbox; closed by `close`
-        self._quote = quote.encode()
-        self._edges = np.zeros(256, bool)
-        self._edges[[*delimiter.encode(), *self._quote, *b"\r\n"]] = True
+        self._delimiter, self._quote = delimiter.encode(), quote.encode()
+        self._edges = mark_bytes(self._delimiter + self._quote + b"\r\n")
+        self._starts = mark_bytes(self._delimiter + self._quote + b"\n ")
         self._quotes, self._last = 0, b"\n"
+        self._numbers = np.array(sorted(numbers))
+        self._record = b""
+        """What was read of a line whose end wasn't."""
+        self._buffers = [np.empty(0, bool), np.empty(0, bool)]
 
     def read(self, size: int = -1) -> bytes:
         chunk: bytes = self._file.read(size)
@@ -84,6 +98,8 @@ class CheckedFile:
             self._check_returns(chunk)
         if self._quote in chunk or self._last == self._quote:
             self._check_quotes(chunk)
+        if len(self._numbers):
+            self._check_zeros(chunk)
         self._last = chunk[-1:] or self._last
         return chunk
 
@@ -96,7 +112,7 @@ class CheckedFile:
     def _check_quotes(self, chunk: bytes) -> None:
         """Check that each opening one follows, and each closing one precedes, an edge of a cell or another one."""
         data = np.frombuffer(self._last + chunk, np.uint8)
-        places = np.flatnonzero(data == self._quote[0])
+        places = np.flatnonzero(np.equal(data, self._quote[0], out=self._take_buffer(0, len(data))))
         # The last byte of the chunk before was counted there, but what follows it is known only now.
         seen = int(self._last == self._quote)
         is_closing = (np.arange(len(places)) + self._quotes - seen) % 2 == 1
@@ -106,6 +122,49 @@ class CheckedFile:
         if not (self._edges[data[opening - 1]].all() and self._edges[data[after]].all()):
             raise NotPlain("a quotation mark within a cell")
         self._quotes += len(places) - seen
+
+    def _check_zeros(self, chunk: bytes) -> None:
+        """Check that no number begins with a zero before a digit, or as 0x1F does."""
+        text = self._record + chunk
+        data = np.frombuffer(text, np.uint8)
+        zeros = self._find_zeros(data)
+        if len(zeros) and np.isin(self._find_columns(data, zeros), self._numbers).any():
+            raise NotPlain("a number with a zero in front")
+        end = text.rfind(b"\n")
+        while end >= 0 and (self._quotes - text.count(self._quote, end)) % 2:
+            end = text.rfind(b"\n", 0, end)
+        self._record = text[end + 1 :]
+        if len(self._record) > PARSED:
+            raise NotPlain("a line that is longer than what is parsed at a time")
+
+    def _find_zeros(self, data: Any) -> Any:
+        """Return where cells begin with a zero before a digit or an x, after a sign or without."""
+        size = max(0, len(data) - 1)
+        is_zero = np.equal(data[:-1], b"0"[0], out=self._take_buffer(0, size))
+        # Whatever begins a cell, and a sign, comes before the digits.
+        is_after = self._take_buffer(1, size)
+        is_after[:1] = True
+        np.less(data[:-2], b"0"[0], out=is_after[1:])
+        zeros = np.flatnonzero(np.logical_and(is_zero, is_after, out=is_zero))
+        zeros = zeros[AFTER_ZERO[data[zeros + 1]]]
+        zeros -= SIGNS[data[zeros - 1]] & (zeros > 0)
+        return zeros[(zeros == 0) | self._starts[data[zeros - 1]]]
+
+    def _take_buffer(self, number: int, size: int) -> Any:
+        """Return an array of truth values that is used again and again: a new one costs more than what fills it."""
+        if len(self._buffers[number]) < size:
+            self._buffers[number] = np.empty(2 * size, bool)
+        return self._buffers[number][:size]
+
+    def _find_columns(self, data: Any, places: Any) -> Any:
+        """Return the places of the columns of bytes; the data begin with a line."""
+        quotes = np.flatnonzero(data == self._quote[0])
+        ends, separators = (
+            found[np.searchsorted(quotes, found) % 2 == 0]
+            for found in (np.flatnonzero(data == byte) for byte in (b"\n"[0], self._delimiter[0]))
+        )
+        lines = np.concatenate([[0], np.searchsorted(separators, ends)])
+        return np.searchsorted(separators, places) - lines[np.searchsorted(ends, places)]
 
     def readable(self) -> bool:
         return True
@@ -145,6 +204,7 @@ def inspect_plain(
         raise NotPlain("lines that duckdb refuses") from None
     if columns is None or len(columns) < 2 or not set(columns.values()) <= set(PLAIN_TYPES):
         raise NotPlain("a column of another type or form, or only one")
+    lines.late = finder.list_late()
     if next(read_lines(path, lines.delimiter, lines.quote))[0] != 1:
         raise NotPlain("a header that isn't the first line")
     return lines, {name: PLAIN_TYPES[kind] for name, kind in columns.items()}, notes
@@ -152,13 +212,16 @@ def inspect_plain(
 
 def read_batches(lines: Lines, types: dict[str, Any]) -> Iterator[Any]:
     """Yield the rows of a file as batches. Raises `IrregularLines` and `NotPlain`."""
-    file = CheckedFile(lines.path, lines.delimiter, lines.quote)
+    numbers = [place for place, kind in enumerate(types.values()) if kind in (pa.int64(), pa.float64())]
+    file = CheckedFile(lines.path, lines.delimiter, lines.quote, numbers)
+    late = set(lines.late)
     try:
         for batch in _open_reader(file, lines, types):
             columns = [
                 _clean_text(column) if column.type == pa.string() else _check_numbers(column)
                 for column in batch.columns
             ]
+            late -= {name for name in late if _begins_with_text(columns[list(types).index(name)])}
             yield pa.RecordBatch.from_arrays(columns, schema=batch.schema)
     except pa.ArrowInvalid as error:
         raise _explain_refusal(error) from None
@@ -194,6 +257,16 @@ def _clean_text(column: Any) -> Any:
     if pc.any(pc.is_in(column, MARKS)).as_py():
         raise NotPlain("texts that mean a missing value")
     return column if shortest else pc.if_else(pc.equal(lengths, ZERO), NO_TEXT, column)
+
+
+def _begins_with_text(column: Any) -> bool:
+    """Has a column, which had no value before, one now? Raises `NotPlain` if its values may be more than text."""
+    if column.null_count == len(column):
+        return False
+    values = [value.strip() for value in column.drop_null().slice(0, LOOKED_AT).to_pylist()]
+    if any(value in PLACEHOLDERS for value in values) or not is_text(values):
+        raise NotPlain("a column whose values begin late")
+    return True
 
 
 def _check_numbers(column: Any) -> Any:

@@ -6,19 +6,16 @@ the folder of the run has to hold the whole.
 
 from __future__ import annotations
 
-import json
 import queue
-import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import duckdb
 import fsspec
 
-from ferrule.analysis.data.child.json_errors import explain_json
-from ferrule.analysis.data.child.sql import quote_name, quote_text
-from ferrule.analysis.data.child.wording import describe_renamed, make_unique, quote_column
+from .sql import quote_text
+from .wording import describe_renamed, make_unique, quote_column
 
 PIECE = 4 << 20
 ROWS = 61_440
@@ -128,6 +125,8 @@ def connect(memory: int, **settings: Any) -> duckdb.DuckDBPyConnection:
     config |= {"autoinstall_known_extensions": False, "autoload_known_extensions": False, **settings}
     connection = duckdb.connect(config=config)
     connection.execute("SET enable_progress_bar = false")
+    # It would make a join of each list of texts, and so a query of many columns one with as many joins.
+    connection.execute("SET disabled_optimizers = 'in_clause'")
     return connection
 
 
@@ -186,67 +185,3 @@ def make_parquet_query(path: str) -> tuple[str, list[str]]:
         elif kind.startswith("decimal") and field.type.precision > 15:
             notes.append(f"{quote_column(field.name)}: decimals are floats in pandas, which round after 15 digits")
     return f"SELECT * FROM read_parquet({quote_text(path)})", renamed + notes
-
-
-def make_json_query(path: str, kind: str, memory: int) -> tuple[str, list[str]]:
-    """Return the query of a file of JSON or JSON lines, and notes; an object of lists is a table too."""
-    shape = "newline_delimited" if kind == "jsonl" else "auto"
-    # Types by all rows: by the first ones, whole numbers would round a fraction that comes later.
-    source = f"read_json({quote_text(path)}, format='{shape}', sample_size=-1)"
-    connection = connect(memory)
-    # Each description parses the whole file.
-    described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    columns = {row[0]: row[1] for row in described}
-    lists = find_lists(connection, source, columns) if kind == "json" else []
-    if len(lists) == 1 and "STRUCT" in lists[0][1]:
-        return f"SELECT unnest({lists[0][0]}, max_depth := 2) FROM {source}", []
-    if lists:
-        return f"SELECT {', '.join(f'unnest({name}) AS {name}' for name, _ in lists)} FROM {source}", []
-    if list(columns) == ["json"]:
-        explain_json(path, kind)
-    notes = _find_renamed(path, list(columns))
-    notes += [
-        f"{quote_column(name)}: times are in UTC, whatever offsets the file has"
-        for name, type_ in columns.items()
-        if type_ == "TIMESTAMP WITH TIME ZONE"
-    ]
-    mixed = [name for name, type_ in columns.items() if type_ == "JSON"]
-    ends = _find_ends_of_day(connection, source, columns)
-    if not mixed and not ends:
-        return f"SELECT * FROM {source}", notes
-    notes += [f'{quote_column(name)} is text: it has "24:00", which is no time of day' for name in ends]
-    notes += [f"{quote_column(name)} is text: its values are of several types" for name in mixed]
-    root = quote_text("$")
-    replaced = [f"{one} ->> {root} AS {one}" for one in map(quote_name, mixed)]
-    replaced += [f"{one}::VARCHAR AS {one}" for one in map(quote_name, ends)]
-    return f"SELECT * REPLACE ({', '.join(replaced)}) FROM {source}", notes
-
-
-def _find_ends_of_day(connection: duckdb.DuckDBPyConnection, source: str, columns: Mapping[str, str]) -> list[str]:
-    """Return the columns of times with 24:00, which duckdb has, and Python and pandas haven't."""
-    names = [name for name, kind in columns.items() if kind == "TIME"]
-    if not names:
-        return []
-    wanted = ", ".join(f"max({quote_name(name)})::VARCHAR" for name in names)
-    found = connection.execute(f"SELECT {wanted} FROM {source}").fetchone() or ()
-    return [name for name, latest in zip(names, found, strict=True) if latest and latest.startswith("24")]
-
-
-def _find_renamed(path: str, columns: list[str]) -> list[str]:
-    """Return a note of the keys that differ only in case, to which duckdb adds a number."""
-    numbered = [found for name in columns if (found := re.fullmatch(r"(.+)_[0-9]+", name))]
-    if not numbered:
-        return []
-    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - in the sandbox
-        head = file.read(1 << 20)
-    renamed = [(one[1], one[0]) for one in numbered if json.dumps(one[0]) not in head and json.dumps(one[1]) in head]
-    return describe_renamed([old for old, _ in renamed], [new for _, new in renamed])
-
-
-def find_lists(connection: duckdb.DuckDBPyConnection, source: str, columns: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the columns, quoted, and their types, if there is one object whose members are all lists."""
-    if not all(kind.endswith("[]") for kind in columns.values()):
-        return []
-    if len(connection.execute(f"SELECT 1 FROM {source} LIMIT 2").fetchall()) != 1:
-        return []
-    return [(quote_name(name), kind) for name, kind in columns.items()]

@@ -5,8 +5,21 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from .values import read_value
+
+
+def bind(files: dict[str, str], lazy: list[str], settings: dict[str, Any]) -> tuple[Tables, Results]:
+    """Return what code finds as `tables` and `results`; a table is read once it is used.
+
+    `files` are the tables' files in the present folder, `lazy` the tables that are opened as relations of duckdb.
+    """
+    # It would try for processes, and warn each task that the sandbox has none.
+    os.environ["JOBLIB_MULTIPROCESSING"] = "0"
+    _warm_up()
+    return Tables(os.getcwd(), files, lazy, settings), Results()  # noqa: PTH109 - in the sandbox
 
 
 class Tables(Mapping[str, Any]):
@@ -57,9 +70,8 @@ class Tables(Mapping[str, Any]):
 class Results(Mapping[str, Any]):
     """What earlier tasks left, by task: read when it is used, from files in the run's folder."""
 
-    def __init__(self, read_value: Callable[[str], Any]) -> None:
+    def __init__(self) -> None:
         self._read: dict[str, Any] = {}
-        self._read_value = read_value
 
     def _list(self) -> dict[str, Any]:
         try:
@@ -76,7 +88,7 @@ class Results(Mapping[str, Any]):
                 there = ", ".join(found) or "none"
                 raise KeyError(f"there is no result {name!r}; there are: {there}. A task sees those that it needs")
             file, data = found[name]["file"], found[name]["data"]
-            self._read[name] = data if file is None else self._read_value(f"results/{file}")
+            self._read[name] = data if file is None else read_value(f"results/{file}")
         return self._read[name]
 
     def __reduce__(self) -> Any:
@@ -144,7 +156,7 @@ def _get_nullable(kind: Any) -> Any:
     return pd.UInt64Dtype() if str(kind) == "uint64" else pd.Int64Dtype()
 
 
-def warm_up() -> None:
+def _warm_up() -> None:
     """Import what a first chart of a data frame needs, if it is installed."""
     try:
         importlib.import_module("pandas.plotting._matplotlib")

@@ -19,10 +19,16 @@ from typing import Any
 
 import duckdb
 
-from ferrule.analysis.data.child.csv_header import count_filled, has_second_header, join_header, looks_like_header
-from ferrule.analysis.data.child.csv_types import TypeFinder
-from ferrule.analysis.data.child.sql import list_texts, quote_text
-from ferrule.analysis.data.child.wording import describe_renamed, describe_title, describe_total, make_unique
+from .csv_header import (
+    count_comments,
+    count_filled,
+    has_second_header,
+    join_header,
+    looks_like_header,
+)
+from .csv_types import TypeFinder
+from .sql import list_texts, quote_text
+from .wording import describe_renamed, describe_title, describe_total, make_unique
 
 CHARACTERS = 1 << 20
 """That are written at a time."""
@@ -53,6 +59,8 @@ class Lines:
         self.width = 0
         self.first_line = 1
         """Where the data begin."""
+        self.late: list[str] = []
+        """Columns of text without a value among the first."""
         self.notes: list[str] = []
 
 
@@ -79,6 +87,7 @@ def inspect_csv(
     else:
         lines = inspect_regular(connection, path)
     names, notes = name_columns(lines)
+    notes += lines.notes
     if lines.has_header and not _has_second_line(lines):
         taken = "names of columns" if len(names) > 1 else "name of a column"
         notes.append(f"it has no rows: its only line is taken as the {taken}")
@@ -128,14 +137,14 @@ def find_line(lines: Lines, row: int, place: int, value: str) -> str:
 
 
 def inspect_regular(connection: duckdb.DuckDBPyConnection, path: str) -> Lines:
-    """Find the separator and the header as duckdb does. Raises `IrregularLines` if it would leave lines out."""
+    """Find the separator as duckdb does, and the header. Raises `IrregularLines` if duckdb would leave lines out."""
     try:
         row = connection.execute(
-            f"SELECT Delimiter, Quote, HasHeader, Columns, SkipRows, Comment FROM sniff_csv({quote_text(path)})"
+            f"SELECT Delimiter, Quote, Columns, SkipRows, Comment FROM sniff_csv({quote_text(path)})"
         ).fetchone()
     except duckdb.Error:
         raise IrregularLines from None
-    delimiter, quote, has_header, columns, skipped, comment = row or (None,) * 6
+    delimiter, quote, columns, skipped, comment = row or (None,) * 5
     if not delimiter or skipped or comment not in {"", "(empty)"} or (delimiter == ":" and _has_times(path)):
         raise IrregularLines
     if len(columns) == 1 and find_delimiter(path) != NO_DELIMITER:
@@ -146,13 +155,15 @@ def inspect_regular(connection: duckdb.DuckDBPyConnection, path: str) -> Lines:
     except csv.Error:
         raise IrregularLines from None
     line, first = head[0] if head else (0, [])
-    if has_second_header([cells for _, cells in head]):
-        raise IrregularLines
+    rows = [cells for _, cells in head]
     if len(first) != len(columns) or re.match("sep=", first[0], re.IGNORECASE):  # what Excel writes above the header
         raise IrregularLines
-    lines.width, lines.has_header = len(first), bool(has_header)
-    lines.header = first if has_header else []
-    lines.first_line = line + 1 if has_header else line
+    is_title = len(first) > 1 and count_filled(first) <= 1  # filled up with separators
+    if is_title or has_second_header(rows) or count_comments(rows):
+        raise IrregularLines
+    lines.width, lines.has_header = len(first), looks_like_header(first, rows[1:], lines.notes)
+    lines.header = first if lines.has_header else []
+    lines.first_line = line + 1 if lines.has_header else line
     return lines
 
 
@@ -241,8 +252,8 @@ def _scan(lines: Lines) -> None:
     widths = Counter(count_filled(cells) for _, cells in head)
     for (_, width), (count, _) in shapes.items():
         widths[width] += count
-    usual = max(widths, key=lambda width: (widths[width], width))
-    title = 0
+    usual = max(widths, key=lambda width: (width > 0, widths[width], width))
+    title = count_comments([cells for _, cells in head])
     while usual > 1 and title < len(head) - 1 and count_filled(head[title][1]) <= 1:
         title += 1
     for _, cells in head[:title]:
@@ -252,12 +263,13 @@ def _scan(lines: Lines) -> None:
     is_joined = has_second_header(rows)
     if is_joined:
         first_line, first = head[title + 1][0], join_header(rows[0], rows[1], lines.notes)
-    lines.has_header = is_joined or looks_like_header(first, rows[1:])
+    lines.has_header = is_joined or looks_like_header(first, rows[1:], lines.notes)
     lines.header = first if lines.has_header else []
     lines.first_line = first_line + 1 if lines.has_header else first_line
     lines.width = max([len(lines.header), *(width for width, count in widths.items() if count)])
     if title:
-        lines.notes.append(describe_title([" ".join(filter(None, cells)) for _, cells in head[:title]], "line"))
+        texts = [text for _, cells in head[:title] if (text := " ".join(filter(None, map(str.strip, cells))))]
+        lines.notes += [describe_title(texts, "line")] if texts else []
     data = [(len(cells), count_filled(cells), 1, line) for line, cells in head if line >= lines.first_line]
     data += [(cells, filled, count, line) for (cells, filled), (count, line) in shapes.items()]
     _note_lengths(lines, len(first) if lines.has_header else usual, data)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ferrule.analysis.data.child.records import NoRecords
-from ferrule.analysis.data.child.sheet_xml import SheetFacts, fill_merged, inspect_sheet
-from ferrule.analysis.data.child.wording import (
+from .csv_header import has_second_header, looks_like_header
+from .records import NoRecords, describe_rounded
+from .sheet_xml import SheetFacts, fill_merged, inspect_sheet
+from .wording import (
     MISSING,
     describe_misfits,
     describe_missing,
@@ -21,6 +22,7 @@ from ferrule.analysis.data.child.wording import (
     describe_total,
     list_columns,
     make_unique,
+    quote_cell,
     quote_column,
     write_count,
 )
@@ -143,8 +145,12 @@ def _take_header(
     while depth < min(MOST_HEADER_ROWS, len(rows) - 1) and _has_header_below(rows[depth - 1][0], width, facts):
         depth += 1
     head = [_fill_header(number, row, width, facts) for number, row in rows[:depth]]
-    if depth == 1 and len(rows) > 2 and _has_second_header(rows):
+    texts = [["" if cell is None else _write_value(cell) for cell in row] for _, row in rows[:HEAD]]
+    if depth == 1 and has_second_header(texts):
         depth, head = 2, [_fill_gaps(rows[0][1], rows[1][1], width), _pad(rows[1][1], width)]
+    elif depth == 1 and len(texts) > 1 and not looks_like_header(texts[0], texts[1:], []):
+        cell = quote_cell(next(filter(None, texts[0])))
+        notes.append(f"row {rows[0][0]:,} is taken as the header, though it looks like data (such as {cell})")
     names = [_join_names([row[place] for row in head]) for place in range(width)]
     if depth > 1:
         example = next((name for name, *parts in zip(names, *head, strict=True) if len(set(parts) - {None}) > 1), None)
@@ -168,20 +174,6 @@ def _fill_header(number: int, row: tuple[Any, ...], width: int, facts: SheetFact
         if top == number:
             cells[first - 1 : last] = [cells[first - 1]] * (min(last, width) - first + 1)
     return cells
-
-
-def _has_second_header(rows: list[NumberedRow]) -> bool:
-    """Are the first two rows names, the first with gaps over texts that have no text below?"""
-    (_, first), (_, second) = rows[:2]
-    gaps = [
-        place
-        for place, cell in enumerate(second)
-        if cell is not None and place > 0 and (place >= len(first) or first[place] is None)
-    ]
-    if not gaps or not all(isinstance(cell, str) for cell in second if cell is not None):
-        return False
-    below = [row[place] for _, row in rows[2:HEAD] for place in gaps if place < len(row) and row[place] is not None]
-    return bool(below) and not any(isinstance(cell, str) for cell in below)
 
 
 def _fill_gaps(first: tuple[Any, ...], second: tuple[Any, ...], width: int) -> list[Any]:
@@ -244,12 +236,13 @@ def make_column(name: str, values: list[Any], numbers: Sequence[int]) -> tuple[A
     if others and texts and all(text.strip() in MISSING for text in texts):
         notes.append(describe_missing(name, len(texts), texts[0].strip()))
         values = [None if isinstance(value, str) else value for value in values]
-    array = _make_typed(values)
+    rounded = describe_rounded(name, values)
+    array = None if rounded else _make_typed(values)
     if array is not None:
         if pa.types.is_duration(array.type):
             notes.append(f"{quote_column(name)}: durations; .dt.total_seconds() / 3600 of it has hours")
         return array, notes
-    notes += _describe_mixed(name, values, numbers)
+    notes += rounded or _describe_mixed(name, values, numbers)
     return pa.array([None if value is None else _write_value(value) for value in values], pa.string()), notes
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ferrule.analysis.data.child.sql import quote_name
+from .sql import quote_name
 
 SAMPLED_ROWS = 100_000
 SHOWN_ROWS = 5
@@ -246,11 +246,9 @@ _READERS = {
 def _make_sample(connection: duckdb.DuckDBPyConnection, columns: list[str], rows: int, seed: int) -> None:
     """Make a table of columns of the sampled rows: those whose number has the least hashes."""
     order = f"hash(number + {seed}::BIGINT * 1000003)"
-    chosen = "true"
-    if rows > SAMPLED_ROWS:
-        # Somewhat more than needed, so that only these have to be sorted.
-        share = min(1.0, SAMPLED_ROWS / rows + 6 * math.sqrt(SAMPLED_ROWS) / rows)
-        chosen = f"{order} <= {int(share * (2**64 - 1))}::UBIGINT"
+    # Somewhat more than needed, so that only these have to be sorted.
+    share = SAMPLED_ROWS / rows + 6 * math.sqrt(SAMPLED_ROWS) / rows if rows else 1.0
+    chosen = f"{order} <= {int(share * 2**64)}::UBIGINT" if share < 1 else "true"
     connection.execute(
         f"CREATE OR REPLACE TABLE sample AS SELECT * FROM (SELECT {', '.join(columns)}, "
         f"row_number() OVER () - 1 AS number FROM source) WHERE {chosen} ORDER BY {order} LIMIT {SAMPLED_ROWS}"

@@ -15,7 +15,7 @@ ONE = {"numbers": "a number", "dates": "a date", "times": "a time"}
 MISSING = ("", "#N/A", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "<NA>", "#NA", "-nan", "-NaN")
 """The texts that mean a missing value, as for pandas."""
 
-PLACEHOLDERS = ("-", "--", "–", "—", ".", "..", "…", "?")
+PLACEHOLDERS = ("-", "--", "–", "—", ".", "..", "...", "…", ":", "?")
 """What stands for a missing value among numbers or dates, and nowhere else."""
 TOTALS = {"total", "totals", "grand total", "sum", "summe", "gesamt", "gesamtsumme", "somme", "totale", "suma"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ferrule.analysis.data.child.detection import Unreadable
+from .detection import Unreadable
 
 LARGEST = 256 << 20
 """Bytes of a document, as against lines, that is parsed for its error."""

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import datetime
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from ferrule.analysis.data.child.sql import quote_name
-from ferrule.analysis.data.child.wording import (
+from .sql import quote_name
+from .wording import (
     MISSING,
     describe_misfits,
     describe_missing,
     describe_renamed,
     make_unique,
     quote_column,
+    write_count,
 )
 
 BATCH = 20_000
+EXACT_FLOAT = 2**53
+"""Up to which a float holds every whole number."""
 
 
 class NoRecords(Exception):  # noqa: N818 - it says what is missing
@@ -105,7 +109,7 @@ def _find_type(database: sqlite3.Connection, table: str, column: str) -> tuple[A
     if kinds <= {"integer"}:
         return pa.int64(), []
     if kinds <= {"integer", "real"}:
-        return pa.float64(), []
+        return _find_number_type(database, table, column, kinds)
     if kinds == {"blob"}:
         return pa.binary(), []
     if "blob" in kinds:
@@ -117,12 +121,26 @@ def _find_type(database: sqlite3.Connection, table: str, column: str) -> tuple[A
     )
     missing, marker = database.execute(query, MISSING).fetchone()
     if missing == counts["text"]:
-        return pa.float64() if "real" in kinds else pa.int64(), [describe_missing(column, missing, marker)]
+        kind, rounded = _find_number_type(database, table, column, kinds)
+        return kind, rounded or [describe_missing(column, missing, marker)]
     is_number = numbers >= counts["text"]
     condition = f"typeof({name}) {'=' if is_number else '!='} 'text' AND {name} IS NOT NULL"
     [value] = database.execute(f"SELECT {name} FROM {quote_name(table)} WHERE {condition} LIMIT 1").fetchone()
     misfits, what = (counts["text"], "numbers") if is_number else (numbers, "text")
     return pa.string(), [describe_misfits(column, misfits, numbers + counts["text"], what, value)]
+
+
+def _find_number_type(database: sqlite3.Connection, table: str, column: str, kinds: set[str]) -> tuple[Any, list[str]]:
+    """Return the type of a column of numbers, and a note if it is text."""
+    if "real" not in kinds:
+        return pa.int64(), []
+    name = quote_name(column)
+    wide = database.execute(
+        f"SELECT {name} FROM {quote_name(table)} WHERE typeof({name}) = 'integer' "
+        f"AND ({name} > {EXACT_FLOAT} OR {name} < -{EXACT_FLOAT})"
+    )
+    rounded = describe_rounded(column, chain([0.0], (value for (value,) in wide)))
+    return (pa.string() if rounded else pa.float64()), rounded
 
 
 def _find_time_type(database: sqlite3.Connection, table: str, column: str) -> tuple[Any, list[str]]:
@@ -147,6 +165,20 @@ def _find_time_type(database: sqlite3.Connection, table: str, column: str) -> tu
     query = f"SELECT {name} FROM {quote_name(table)} WHERE NOT ({form}) ORDER BY {name} = '' LIMIT 1"
     [value] = database.execute(query).fetchone()
     return pa.string(), [describe_misfits(column, total - number, total, what, value)]
+
+
+def describe_rounded(name: str, values: Iterable[Any]) -> list[str]:
+    """Return a note if values are whole numbers and others, and a float would round some of the whole ones."""
+    whole, has_floats = 0, False
+    for value in values:
+        has_floats = has_floats or isinstance(value, float)
+        # Longer ones fit into no float.
+        is_wide = isinstance(value, int) and abs(value) > EXACT_FLOAT and value.bit_length() < 1000
+        whole += is_wide and int(float(value)) != value
+    if not (whole and has_floats):
+        return []
+    values_are = write_count(whole, "value")
+    return [f"{quote_column(name)} is text: {values_are} of more than 15 digits, which a number rounds"]
 
 
 def _convert(values: Sequence[Any], kind: Any) -> Any:
