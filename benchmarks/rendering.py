@@ -5,8 +5,12 @@
 An 8k byte-level BPE is trained here on the standard library's own sources, with Qwen's added tokens. The conversations
 have three turns, a question and its answer, with a call and its result between them in one turn of the three; about
 300 tokens (the figure is printed) with the offered tools, which are one of three fixed sets. Both sides give ids and a
-mask, which must be identical, and run in one thread; what is compared is CPU time, in rounds that take turns. Needs the
-extra `ferrule[local]`.
+mask, which must be identical, and run in one thread; what is compared is CPU time, in rounds that take turns. Ferrule
+renders with its own dialect and with the same chat template as transformers; with the latter also where each call has
+an id of its own, and where no conversation has the shape of an earlier one, since each call has a number of its own in
+its arguments. The same three again with a template that first searches the conversation from its end for the last
+question, and writes the reasoning of answers after it, and then conversations of new shapes after each of their
+messages, as in an agent's loop. Needs the extra `ferrule[local]`.
 """
 
 from __future__ import annotations
@@ -20,14 +24,28 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count as count_from
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-from ferrule.conversation import Conversation, Text, ToolCall, ToolResult, assistant, system, tool_message, user
+from ferrule.conversation import (
+    Conversation,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    assistant,
+    system,
+    tool_message,
+    user,
+)
 from ferrule.dialects import get_dialect
+from ferrule.dialects.protocol import Dialect
+from ferrule.dialects.template.dialect import make_template_dialect
 from ferrule.tokens.hugging_face import HuggingFaceTokenizer
 from ferrule.tokens.render import render
 from ferrule.toolspec import ToolSpec
@@ -102,6 +120,25 @@ function signatures within <tools></tools> XML tags:\\n<tools>" }}
     {{- '<|im_start|>assistant\\n' }}
 {%- endif %}
 """
+
+LOOP = "{%- for message in messages %}"
+SEARCH = """\
+{%- set ns = namespace(searching=true, last=messages|length - 1) %}
+{%- for message in messages[::-1] %}
+    {%- if ns.searching and message.role == "user" %}
+        {%- set ns.searching = false %}
+        {%- set ns.last = (messages|length - 1) - loop.index0 %}
+    {%- endif %}
+{%- endfor %}
+"""
+REASONING = """\
+        {%- if loop.index0 > ns.last and (loop.last or message.reasoning_content) %}
+            {{- '<think>\\n' + (message.reasoning_content or '') + '\\n</think>\\n\\n' }}
+        {%- endif %}
+"""
+SEARCHING_TEMPLATE = TEMPLATE.replace(LOOP, SEARCH + LOOP).replace(
+    "        {{- message.content }}\n", REASONING + "        {{- message.content }}\n"
+)
 
 PROSE = (
     "the value of this file which returns a new list when it is called with every key from that class and sets one "
@@ -223,50 +260,146 @@ def offered(tools: list[ToolSpec]) -> list[dict[str, Any]]:
     ]
 
 
-def measured(folder: Path, count: int, rounds: int) -> dict[str, Any]:
-    """Conversations a CPU-second of both sides, and whether they agree. Raises `SystemExit` where they don't."""
+Data = list[tuple[Conversation, list[ToolSpec]]]
+Rendered = list[tuple[list[int], list[int]]]
+_numbers = count_from(10)  # one digit is a number of days
+
+
+class Side(NamedTuple):
+    """What is compared: `render` gives the ids and the mask of every conversation, from what `convert` makes of them.
+
+    `make` gives the conversations; `convert` isn't measured.
+    """
+
+    make: Callable[[], Data]
+    convert: Callable[[Data], Any]
+    render: Callable[[Any], Rendered]
+
+
+def with_own_ids(data: Data) -> Data:
+    """The conversations with another id for each call, as in data from an API."""
+    return [
+        (Conversation(tuple(_rename_call(one, f"call_{number:06x}") for one in conversation.messages)), tools)
+        for number, (conversation, tools) in enumerate(data)
+    ]
+
+
+def _rename_call(message: Message, id_: str) -> Message:
+    if message.role == "tool":
+        return message.with_parts([replace(message.result, call_id=id_)])
+    return message.with_parts(replace(part, id=id_) if isinstance(part, ToolCall) else part for part in message.parts)
+
+
+def with_new_shapes(data: Data) -> Data:
+    """The conversations with another number in each call, which no call had before."""
+    return [
+        (Conversation(tuple(_number_call(one, next(_numbers)) for one in conversation.messages)), tools)
+        for conversation, tools in data
+    ]
+
+
+def _number_call(message: Message, number: int) -> Message:
+    return message.with_parts(
+        replace(part, arguments=json.dumps({**part.decode(), "days": number}, ensure_ascii=False))
+        if isinstance(part, ToolCall)
+        else part
+        for part in message.parts
+    )
+
+
+def grow(data: Data) -> Data:
+    """Each conversation after each of its messages from the first question on."""
+    return [
+        (Conversation(conversation.messages[:length]), tools)
+        for conversation, tools in data
+        for length in range(2, len(conversation.messages) + 1)
+    ]
+
+
+def make_sides(path: Path, data: Data) -> dict[str, Side]:
+    """What is compared, by name."""
     from transformers import PreTrainedTokenizerFast
 
+    ours = HuggingFaceTokenizer(path)
+    theirs = PreTrainedTokenizerFast(tokenizer_file=str(path), eos_token="<|im_end|>")
+
+    def make_theirs(template: str, make: Callable[[], Data] = lambda: data) -> Side:
+        options = {"tokenize": True, "return_dict": True, "return_assistant_tokens_mask": True}
+
+        def render_theirs(dictionaries: list[tuple[Any, Any]]) -> Rendered:
+            encoded = (
+                theirs.apply_chat_template(m, tools=t, chat_template=template, **options) for m, t in dictionaries
+            )
+            return [(one["input_ids"], one["assistant_masks"]) for one in encoded]
+
+        return Side(make, lambda given: [(as_dictionaries(one), offered(tools)) for one, tools in given], render_theirs)
+
+    def make_side(dialect: Dialect, make: Callable[[], Data] = lambda: data) -> Side:
+        def render_ours(given: Data) -> Rendered:
+            traces = (render(conversation, dialect, ours, tools) for conversation, tools in given)
+            return [(list(trace.ids), list(trace.mask)) for trace in traces]
+
+        return Side(make, lambda given: given, render_ours)
+
+    names = {"eos_token": "<|im_end|>"}
+    template = make_template_dialect(TEMPLATE, special_tokens=names)
+    searching = make_template_dialect(SEARCHING_TEMPLATE, special_tokens=names)
+    few = data[: len(data) // 8 or 1]  # each is rendered about eight times
+    return {
+        "transformers": make_theirs(TEMPLATE),
+        "ferrule": make_side(get_dialect("hermes")),
+        "chat_template": make_side(template),
+        "chat_template_own_ids": make_side(template, lambda: with_own_ids(data)),
+        "chat_template_new_shapes": make_side(template, lambda: with_new_shapes(data)),
+        "transformers_searching": make_theirs(SEARCHING_TEMPLATE),
+        "searching": make_side(searching),
+        "searching_own_ids": make_side(searching, lambda: with_own_ids(data)),
+        "searching_new_shapes": make_side(searching, lambda: with_new_shapes(data)),
+        "transformers_growing": make_theirs(SEARCHING_TEMPLATE, lambda: grow(with_new_shapes(few))),
+        "growing": make_side(searching, lambda: grow(with_new_shapes(few))),
+    }
+
+
+def baseline(side: str) -> str:
+    """The side of transformers that a side is compared with."""
+    return next((f"transformers_{kind}" for kind in ("searching", "growing") if kind in side), "transformers")
+
+
+def _check_sides(sides: dict[str, Side]) -> float:
+    """How many tokens a conversation has. Raises `SystemExit` where a side gives others than transformers."""
+    length = 0.0
+    for name, side in sides.items():
+        data, theirs = side.make(), sides[baseline(name)]
+        expected, given = theirs.render(theirs.convert(data)), side.render(side.convert(data))
+        different = sum(one[0] != other[0] for one, other in zip(expected, given, strict=True))
+        masked = sum(one[1] != other[1] for one, other in zip(expected, given, strict=True))
+        if different or masked:
+            raise SystemExit(f"{name}: ids differ in {different} and masks in {masked} of {len(data)} conversations")
+        length = length or statistics.mean(len(ids) for ids, _ in given)
+    return length
+
+
+def measured(folder: Path, count: int, rounds: int) -> dict[str, Any]:
+    """Conversations a CPU-second of all sides, and whether they agree. Raises `SystemExit` where they don't."""
     path = folder / "tokenizer.json"
     train_tokenizer(path)
-    ours = HuggingFaceTokenizer(path)
-    theirs = PreTrainedTokenizerFast(tokenizer_file=str(path), eos_token="<|im_end|>", chat_template=TEMPLATE)
-    dialect = get_dialect("hermes")
-    data = conversations(count)
-    dictionaries = [(as_dictionaries(conversation), offered(tools)) for conversation, tools in data]
-
-    def their_side() -> list[tuple[list[int], list[int]]]:
-        results = []
-        for messages, tools in dictionaries:
-            encoded = theirs.apply_chat_template(
-                messages, tools=tools, tokenize=True, return_dict=True, return_assistant_tokens_mask=True
-            )
-            results.append((encoded["input_ids"], encoded["assistant_masks"]))
-        return results
-
-    def our_side() -> list[tuple[list[int], list[int]]]:
-        traces = (render(conversation, dialect, ours, tools) for conversation, tools in data)
-        return [(list(trace.ids), list(trace.mask)) for trace in traces]
-
-    expected, given = their_side(), our_side()
-    different = sum(one[0] != other[0] for one, other in zip(expected, given, strict=True))
-    masked = sum(one[1] != other[1] for one, other in zip(expected, given, strict=True))
-    if different or masked:
-        raise SystemExit(f"ids differ in {different} and masks in {masked} of {count} conversations")
-    times: dict[str, list[float]] = {"ferrule": [], "transformers": []}
+    sides = make_sides(path, conversations(count))
+    length = _check_sides(sides)
+    times: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds):
-        for name, side in (("ferrule", our_side), ("transformers", their_side)):
+        for name, side in sides.items():
+            data = side.make()
+            given = side.convert(data)
             start = time.process_time()
-            side()
-            times[name].append(time.process_time() - start)
-    speeds = {name: count / statistics.median(taken) for name, taken in times.items()}
+            side.render(given)
+            times[name].append((time.process_time() - start) / len(data))
+    speeds = {name: 1 / statistics.median(taken) for name, taken in times.items()}
+    ratios = {name: speed / speeds[baseline(name)] for name, speed in speeds.items() if name != baseline(name)}
     return {
         "conversations": count,
-        "tokens_per_conversation": statistics.mean(len(ids) for ids, _ in given),
-        "vocabulary": ours.vocabulary_size,
-        "ferrule_per_cpu_second": speeds["ferrule"],
-        "transformers_per_cpu_second": speeds["transformers"],
-        "ratio": speeds["ferrule"] / speeds["transformers"],
+        "tokens_per_conversation": length,
+        **{f"{name}_per_cpu_second": speed for name, speed in speeds.items()},
+        **{f"{name}_ratio": ratio for name, ratio in ratios.items()},
         "identical_ids": True,
         "identical_masks": True,
     }
@@ -286,9 +419,9 @@ def main() -> None:
         print()
         return
     print(f"{figures['tokens_per_conversation']:.0f} tokens a conversation, ids and masks identical")
-    print(f"ferrule       {figures['ferrule_per_cpu_second']:8,.0f} conversations a CPU-second")
-    print(f"transformers  {figures['transformers_per_cpu_second']:8,.0f} conversations a CPU-second")
-    print(f"ratio         {figures['ratio']:8.2f}")
+    for name in (key.removesuffix("_per_cpu_second") for key in figures if key.endswith("_per_cpu_second")):
+        ratio = figures.get(f"{name}_ratio", 1)
+        print(f"{name:24}  {figures[f'{name}_per_cpu_second']:8,.0f} conversations a CPU-second  {ratio:5.2f}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 A name is public if `ferrule.__all__` or a package's `__all__` has it, if it is one of the words (the modules next to
 `ferrule/__init__.py`), or if an example of the documents imports it. Each stands on the page of its room, errors on a
 page of their own; `tests/test_reference.py` compares the pages with the package. The tables can be read as they are;
-`make docs` replaces `::: name` by the signature, the docstring and the members.
+`make docs` replaces `::: name` by the signature, the docstring and the members, and each page says so.
 """
 
 from __future__ import annotations
@@ -68,6 +68,10 @@ PAGES = {
     ),
     "training": Page("Training data", "Synthetic conversations: see [training](../training.md).", ("training",)),
 }
+UNBUILT = (
+    "`make docs` puts the signature, the docstring and the members in place of each `::: NAME`; "
+    "without it, `python -m pydoc NAME` prints those of a class or a function."
+)
 PAGE_OF = {room: name for name, page in PAGES.items() for room in page.rooms}
 _IMPORT = re.compile(r"^(?:>>> |    )*from (ferrule[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 
@@ -144,7 +148,16 @@ def collect(package: griffe.Module) -> list[PublicName]:
 
 def write_page(page: Page, names: list[PublicName]) -> str:
     """One page: a table of its names, then each under a heading of its own."""
-    lines = [f"# {page.title}", "", page.about, "", "| name | import it from | what it is |", "|---|---|---|"]
+    lines = [
+        f"# {page.title}",
+        "",
+        page.about,
+        "",
+        UNBUILT,
+        "",
+        "| name | import it from | what it is |",
+        "|---|---|---|",
+    ]
     titles = [title_of(one, names) for one in names]
     for one, title in zip(names, titles, strict=True):
         lines.append(f"| [`{title}`](#{anchor_of(title)}) | `{one.module}` | {one.summary} |")

@@ -143,7 +143,7 @@ def test_a_plan_is_edited_until_it_can_run_and_then_approved(tmp_path: Path) -> 
         assert "logic_colonel" in screen.wait_for("the plan can't run:")
         screen.wait_for("Run this plan?", count=2)
         screen.type("edit", ENTER)
-        screen.wait_for("the plan isn't TOML:", "goes on with your text")
+        screen.wait_for("the plan can't be read: not TOML:", "goes on with your text")
         screen.wait_for("Run this plan?", count=3)
         screen.type("e", ENTER)
         screen.wait_for("t1 knowledge_retriever  What is 12 enough?")

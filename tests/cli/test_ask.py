@@ -195,7 +195,7 @@ def test_a_reader_that_goes_away_is_no_error(chatterer: str) -> None:
         (("ask", "hi", "--model", "anthropic/claude-x"), ("did you mean anthropic:claude-x?",)),
         (("ask", "hi", "--model", "embeded"), ("'embeded'; did you mean embedded?",)),
         (("ask", "hi", "--model", "local"), ("'local' names no model: add one after the colon, local:FOLDER",)),
-        (("ask", "hi", "--mode", "qwen3"), ("unknown notation 'qwen3'; did you mean hermes?",)),
+        (("ask", "hi", "--mode", "qwen3"), ("unknown notation 'qwen3'; did you mean hermes (Qwen 3)?",)),
         (("ask", "hi", "--mode", "atuo"), ("unknown mode 'atuo'; did you mean auto?",)),
         (("ask", "hi", "--journal", f"{NOWHERE}/calls"), ("there is no folder",)),
         (("ask", "hi", "--store", f"{NOWHERE}/kept.db"), ("there is no folder",)),

@@ -83,8 +83,8 @@ def test_a_call_is_edited_in_the_persons_editor(project: Path, editor: str) -> N
         screen.wait_for("Done.")
         leave(screen)
     assert [(project / name).exists() for name in ("one", "two")] == [False, True]
-    parts = [one["content"] for one in scripted.requests[-1].body["messages"] if one["role"] == "tool"][-1]
-    assert 'command: "touch one" → "touch two"]' in parts[-1]["text"]
+    result = [one["content"] for one in scripted.requests[-1].body["messages"] if one["role"] == "tool"][-1]
+    assert 'command: "touch one" → "touch two"]' in result
 
 
 @pytest.mark.parametrize(("answer", "questions"), [("p", 0), ("a", 1)])

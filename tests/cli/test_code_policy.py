@@ -78,7 +78,7 @@ def touch(folder: Path, command: tuple[str, ...], *arguments: str) -> subprocess
     """Let a command of ferrule call bash, with nobody to ask."""
     call = ("call_1", "bash", json.dumps({"command": "touch a"}))
     if command == ("call",):
-        return ferrule("call", "bash", "--tools", "coding", *arguments, "--command", "touch a", folder=folder)
+        return ferrule("call", "--tools", "coding", *arguments, "bash", "--command", "touch a", folder=folder)
     with serve_in_thread(lambda: server(calls(call), says("That is all."))) as address:
         model = ("-m", "openai:m", "--base-url", f"{address}/v1", *arguments)
         tools = () if command[0] == "code" else ("--tools", "coding")

@@ -176,6 +176,9 @@ def test_a_project_file_counts_only_once_it_is_trusted(project: Path) -> None:
     ):
         screen.wait_for("offers the tool say, which runs: echo said", "Trust it? [y]es, [n]o:")
         screen.type("y", ENTER)
+        screen.wait_for(
+            "\n ask · openai:m"
+        )  # the prompt reads now: what is typed while the terminal changes hands can be lost
         screen.type("/tools", ENTER)
         screen.wait_for("Say it.")
         screen.type("make it", ENTER)
@@ -194,6 +197,7 @@ def test_a_no_to_trust_is_remembered_until_the_file_changes(project: Path) -> No
             if answer:
                 screen.wait_for("Trust it? [y]es, [n]o:")
                 screen.type(answer, ENTER)
+            screen.wait_for("\n ask · echo")
             screen.type("hello", ENTER)
             shown = screen.wait_for("› hello")
             screen.type(CTRL_D)

@@ -24,7 +24,7 @@ def test_the_table_names_every_family():
     assert all(line == line.rstrip() for line in table.stdout.splitlines())
     assert f"{len(names)} families" in table.stdout
     framed = {family["name"]: family["turns"] for family in data}
-    assert framed["hermes"] == ["hermes", "qwen25", "hermes3", "qwen3_vl", "qwq"]
+    assert framed["hermes"] == ["hermes", "qwen25", "hermes3", "qwen3_nothink", "qwen3_vl", "qwq"]
     assert (framed["nanochat"], framed["react"]) == (["nanochat"], [])
 
 
@@ -138,10 +138,14 @@ def test_an_unknown_family_names_those_there_are():
     assert "hermes" in done.stderr
 
 
-@pytest.mark.parametrize("columns", ["80", "30"])
-def test_names_of_dialects_are_in_one_piece_on_a_narrow_terminal(columns: str) -> None:
-    names = [family["name"] for family in json.loads(ferrule("dialects", "--json").stdout)]
-    with Terminal("dialects", COLUMNS=columns) as terminal:
+@pytest.mark.parametrize("columns", [110, 80, 60, 30])
+def test_no_word_is_broken_on_a_narrow_terminal(columns: int) -> None:
+    families = json.loads(ferrule("dialects", "--json").stdout)
+    with Terminal("dialects", COLUMNS=str(columns)) as terminal:
         assert terminal.ended() == 0
-    words = re.sub(r"\x1b\[[\d;]*m", "", terminal.shown).split()
-    assert set(names) <= set(words)
+    shown = re.sub(r"\x1b\[[\d;]*m", "", terminal.shown)
+    words = {word.rstrip(",") for word in shown.split()}
+    assert {family["name"] for family in families} <= words
+    assert {name for family in families for name in family["turns"]} <= words
+    assert {word.rstrip(",") for family in families for word in family["models"].split()} <= words
+    assert max(map(len, shown.splitlines())) <= columns

@@ -124,11 +124,11 @@ def test_no_contained_command_reads_the_keys(config: Path, tmp_path: Path) -> No
     for folder in (tmp_path / "work", tmp_path):
         folder.mkdir(exist_ok=True)
         done = ferrule(
-            "call", "shell", "--tools", "shell", "--command", f"cat {config}/ferrule/keys.json; echo end", "--yes",
+            "call", "--tools", "shell", "--yes", "shell", "--command", f"cat {config}/ferrule/keys.json; echo end",
             folder=folder, XDG_CONFIG_HOME=str(config),
         )  # fmt: skip
         assert "end" in done.stdout, done
         assert KEY not in done.stdout + done.stderr
     code = f"open({str(config / 'ferrule' / 'keys.json')!r}).read()"
-    done = ferrule("call", "python", "--tools", "python", "--code", code, "--yes", folder=tmp_path / "work")
+    done = ferrule("call", "--tools", "python", "--yes", "python", "--code", code, folder=tmp_path / "work")
     assert KEY not in done.stdout + done.stderr

@@ -56,7 +56,7 @@ def test_tools_of_plugins_are_offered_where_they_are_wanted(path: str) -> None:
     told = done.stderr.splitlines()
     assert [line.split("'")[1] for line in told] == ["broken", "missing", "thief"]
     assert all(line.endswith("; its tools are not offered") for line in told)
-    done = ferrule(path, "call", "shout", "--plugins", "--text", "hi", "--yes")
+    done = ferrule(path, "call", "--plugins", "--yes", "shout", "--text", "hi")
     assert (done.returncode, done.stdout) == (0, "HI\n")
 
 

@@ -151,9 +151,9 @@ def test_the_programs_and_redirections_of_a_command_line_are_judged(project):
 def test_a_journal_is_judged_anew(project):
     tools, journal = str(project.parent / "run_tool.py"), project / "journal"
     for line, yes in (("make", ["--yes"]), ("make", []), ("git push", ["--yes"])):
-        ferrule("call", "run", "--line", line, "--tools", tools, "--journal", str(journal), *yes, folder=project)
+        ferrule("call", "--tools", tools, "--journal", str(journal), *yes, "run", "--line", line, folder=project)
     ferrule(
-        "call", "run", "--line", "ls", "--tools", tools, "--journal", str(journal), "--policy", "p.toml", folder=project
+        "call", "--tools", tools, "--journal", str(journal), "--policy", "p.toml", "run", "--line", "ls", folder=project
     )
     rules = project / "policy.toml"
     rules.write_text('profile = "ask"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from memorised import HERMES_TOKENS, write_tokenizer
@@ -130,6 +131,7 @@ def test_another_dialect_goes_by_its_tokenizer(conversation: Path, tmp_path: Pat
         ('{"messages": [{"role": "tool", "content": "x"}]}', ("message 0", "tool_call_id", "read as openai")),
         ('{"messages": []}\n{', (":2", "not JSON")),
         ('{"messages": []}\n{"messages": 7}', (":2", "messages")),
+        (f'{{"messages": [{{"role": "user", "content": {"[" * 100_000}', ("not JSON",)),
     ],
 )
 def test_a_file_of_something_else_is_refused(
@@ -138,6 +140,17 @@ def test_a_file_of_something_else_is_refused(
     path = tmp_path / "file.json"
     path.write_text(text)
     assert_refused(ferrule("render", path, "--tokenizer", tokenizer), str(path), *words)
+
+
+@pytest.mark.parametrize("dialect", ["nanochat-tools", "hermes", "glm47"])
+def test_arguments_that_are_nested_too_deeply_are_refused(dialect: str, tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {}
+    for _ in range(300):
+        arguments = {"a": arguments}
+    call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": arguments}}
+    path = tmp_path / "deep.json"
+    path.write_text(json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "tool_calls": [call]}]))
+    assert_refused(ferrule("render", path, "--dialect", dialect), "conversation 1", "more than 200 levels deep")
 
 
 def test_bad_bytes_and_missing_files_are_refused(conversation: Path, tokenizer: Path, tmp_path: Path) -> None:
@@ -152,13 +165,36 @@ def test_bad_bytes_and_missing_files_are_refused(conversation: Path, tokenizer: 
     )
 
 
-def test_a_family_with_turns_is_named(tmp_path: Path, tokenizer: Path) -> None:
+def test_a_family_with_turns_is_named(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path / "tokenizer.json", ("<|user|>", "<|assistant|>"))
     path = tmp_path / "asked.json"
     path.write_text(
         json.dumps({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]})
     )
-    done = ferrule("render", path, "--tokenizer", tokenizer, "--dialect", "glm47")
+    done = ferrule("render", path, "--tokenizer", tmp_path, "--dialect", "glm47")
     assert done.stdout.startswith("[gMASK]<sop><|user|>Hi<|assistant|><think>⟦</think>Ho<|user|>⟧\n")
+
+
+def test_a_tokenizer_of_another_family_is_refused(conversation: Path, tokenizer: Path) -> None:
+    for where in ([], ["--tokenizer", tokenizer]):
+        done = ferrule("render", conversation, "--dialect", "hermes", *where)
+        assert_refused(done, "conversation 1: this tokenizer has no control token for '<|im_end|>', '<|im_start|>'")
+        assert "--tokenizer" in done.stderr
+
+
+def test_what_a_row_says_of_training_is_honoured_and_not_called_ignored(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    assert ferrule("synth", rows, "--count", 160).returncode == 0
+    untrained = [row for row in map(json.loads, rows.read_text().splitlines()) if '"trained": false' in json.dumps(row)]
+    assert untrained, "none was drawn"
+    rows.write_text("\n".join(map(json.dumps, untrained)))
+    done = ferrule("render", rows)
+    assert (done.returncode, done.stderr) == (0, "")
+    withheld = [one["content"][0]["text"] for row in untrained for one in row["messages"] if "trained" in one]
+    assert all(f"<|assistant_start|>{text}<|assistant_end|>" in done.stdout for text in withheld)
+    untrained[0]["messages"][1]["trained"] = "no"
+    rows.write_text(json.dumps(untrained[0]))
+    assert_refused(ferrule("render", rows), "message 1: trained must be true or false, not 'no'")
 
 
 def test_tools_are_rendered_and_what_has_no_place_is_named(tmp_path: Path) -> None:
@@ -187,7 +223,8 @@ def test_a_call_that_nobody_reads_is_told_of(tmp_path: Path) -> None:
     row = {"conversations": [{"from": "human", "value": "?"}, {"from": "gpt", "value": '<tool_call>{"name": "f"'}]}
     file = tmp_path / "row.json"
     file.write_text(json.dumps(row))
-    done = ferrule("render", file, "--dialect", "ovis")
+    write_tokenizer(tmp_path / "tokenizer.json", HERMES_TOKENS)
+    done = ferrule("render", file, "--tokenizer", tmp_path, "--dialect", "ovis")
     assert done.returncode == 0
     assert done.stderr == (
         'ferrule: conversation 1: message 1 has a malformed call, which is not trained: \'<tool_call>{"name": "f"\'\n'

@@ -246,10 +246,10 @@ def test_where_nothing_contains_nothing_runs() -> None:
 
 
 def test_the_contained_tools_are_offered_where_they_are_named(tmp_path: Path) -> None:
-    called = ferrule("call", "python", "--tools", "python", "--code", "sum(range(10))", "--yes", folder=tmp_path)
+    called = ferrule("call", "--tools", "python", "--yes", "python", "--code", "sum(range(10))", folder=tmp_path)
     assert (called.returncode, called.stdout) == (0, "45\n"), called.stderr
     called = ferrule(
-        "call", "shell", "--tools", "shell", "--command", "echo made > it; cat it", "--yes", folder=tmp_path
+        "call", "--tools", "shell", "--yes", "shell", "--command", "echo made > it; cat it", folder=tmp_path
     )
     assert (called.returncode, called.stdout, (tmp_path / "it").read_text()) == (0, "made\n", "made\n"), called.stderr
     listed = ferrule("tools", "python", "shell", folder=tmp_path).stdout

@@ -131,14 +131,14 @@ def test_attachments_that_can_not_be_sent(tmp_path: Path) -> None:
 
 
 def test_a_tool_file_is_trusted_and_what_is_not_read_only_still_asks(tools: Path) -> None:
-    assert ferrule("call", "shout", "--text", "hi", "--tools", tools).stdout == "HI\n"
-    done = ferrule("call", "whisper", "--text", "HI", "--tools", tools)
+    assert ferrule("call", "--tools", tools, "shout", "--text", "hi").stdout == "HI\n"
+    done = ferrule("call", "--tools", tools, "whisper", "--text", "HI")
     assert (done.returncode, done.stdout) == (1, "")
     assert "denied" in done.stderr
     assert "shout  (from code, reads only)" in ferrule("tools", tools).stdout
     # In a folder, the same declaration only counts for those who trust it.
     tools.rename(tools.with_name("voices_tool.py"))
-    assert "denied" in ferrule("call", "shout", "--text", "hi", "--tools", tools.parent).stderr
+    assert "denied" in ferrule("call", "--tools", tools.parent, "shout", "--text", "hi").stderr
 
 
 def test_a_tool_file_that_can_not_be_used(tools: Path, tmp_path: Path) -> None:

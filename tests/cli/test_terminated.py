@@ -22,7 +22,7 @@ def test_nothing_is_left(tmp_path: Path, number: signal.Signals) -> None:
     folder.mkdir()
     changes = {name: str(tmp_path / "home") for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
     # What runs the tests may have been told to ignore a signal, as `nohup` is.
-    command = ["env", "--default-signal", *COMMAND, "call", "--tools", "shell", "shell", "--command", RUNNING, "--yes"]
+    command = ["env", "--default-signal", *COMMAND, "call", "--tools", "shell", "--yes", "shell", "--command", RUNNING]
     with subprocess.Popen(command, cwd=folder, env=environment(changes), stdout=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
         while not (folder / "started").exists():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from terminals import Terminal, assert_refused, ferrule
+from terminals import COMMAND, Terminal, assert_refused, ferrule
 
 from absent_path import NOWHERE
 from ferrule.cli.tool_options import parse_tool_options
@@ -193,7 +194,7 @@ def test_check_runs_the_examples_under_the_policy_and_compares_results(tmp_path:
 def test_call_prints_the_result() -> None:
     assert ferrule("call", "calculator", "--expression", "2+2").stdout == "4\n"
     assert ferrule("call", "calculator", "--expression=0.1 + 0.2").stdout == "0.3\n"
-    assert ferrule("call", "calculator", "--json-arguments", '{"expression": "-3 * 2"}').stdout == "-6\n"
+    assert ferrule("call", "--json-arguments", '{"expression": "-3 * 2"}', "calculator").stdout == "-6\n"
     assert ferrule("call", "calculator", "--expression", "-3 * 2").stdout == "-6\n"
 
 
@@ -204,27 +205,60 @@ def test_a_failed_call_goes_to_stderr_and_the_status_is_1() -> None:
 
 def test_arguments_take_the_types_of_the_schema(tool_folder: Path) -> None:
     options = ("--text", "123", "--times", "2", "--marks", "!", "--marks", "?", "--be-kind", "--tone=soft")
-    done = ferrule("call", "shout", *options, "--tools", tool_folder, "--yes")
+    done = ferrule("call", "--tools", tool_folder, "--yes", "shout", *options)
     assert json.loads(done.stdout) == {"text": "123123", "marks": ["!", "?"], "tone": "soft", "be_kind": True}
+
+
+OWN_NAMES = """
+from ferrule import tool
+
+@tool
+def wait(timeout: int, out: str, json: bool = False, yes: bool = False, trust: str = "") -> str:
+    \"""Wait.\"""
+    return f"{timeout} {out} {json} {yes} {trust}"
+"""
+
+
+def test_what_follows_the_tool_is_the_tools(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(OWN_NAMES)
+    words = ("--timeout", "7", "--out", "--help", "--json", "--yes", "--trust=--policy")
+    done = ferrule("call", "--tools", file, "--yes", "wait", *words)
+    assert (done.stdout, done.stderr) == ("7 --help True True --policy\n", "")
+    assert "denied: this call needs approval" in ferrule("call", "--tools", file, "wait", *words).stderr
+    served = shlex.join([*COMMAND, "mcp", "serve", "--yes", str(file)])
+    assert ferrule("mcp", "call", "--yes", served, "wait", *words).stdout == done.stdout
+    misplaced = ferrule("mcp", "call", "--yes", served, "wait", "--journal", tmp_path / "calls")
+    assert misplaced.returncode == 2
+    assert misplaced.stderr.splitlines()[-1] == (
+        "ferrule: wait has no argument --journal; options of `ferrule mcp call` go before SERVER: "
+        "ferrule mcp call --journal …"
+    )
+    assert not (tmp_path / "calls").exists()
+    unknown = ferrule("call", "wait", "--tools", file)
+    assert unknown.stderr == (
+        "ferrule: unknown tool 'wait'; on offer: calculator; options of `ferrule call` go before the tool: "
+        "ferrule call --tools …\n"
+    )
 
 
 def test_call_as_json_and_journal(tmp_path: Path) -> None:
     journal = tmp_path / "calls.jsonl"
-    done = ferrule("call", "calculator", "--expression", "1/0", "--json", "--journal", journal)
+    done = ferrule("call", "--json", "--journal", journal, "calculator", "--expression", "1/0")
     assert done.returncode == 1
     assert json.loads(done.stdout) == {"name": "calculator", "status": "error", "text": "error: division by zero"}
     assert [json.loads(line)["event"] for line in journal.read_text().splitlines()] == ["started", "finished"]
 
 
 def test_a_call_that_needs_approval_is_denied_where_nobody_can_give_it(tool_folder: Path) -> None:
-    done = ferrule("call", "picture", "--tools", tool_folder)
+    done = ferrule("call", "--tools", tool_folder, "picture")
     assert done.returncode == 1
     assert "denied" in done.stderr
     assert "--yes" in done.stderr
 
 
 def test_a_person_can_say_no_with_a_reason(tool_folder: Path) -> None:
-    with Terminal("call", "picture", "--tools", tool_folder) as terminal:
+    with Terminal("call", "--tools", tool_folder, "picture") as terminal:
         terminal.expect("▸ picture asks to run")
         terminal.expect("[y]es")
         terminal.type("n not today\r")
@@ -233,11 +267,11 @@ def test_a_person_can_say_no_with_a_reason(tool_folder: Path) -> None:
 
 
 def test_images_are_described_or_written(tool_folder: Path, tmp_path: Path) -> None:
-    options = ("call", "picture", "--tools", tool_folder, "--yes")
-    described = ferrule(*options).stdout.splitlines()
+    options = ("call", "--tools", tool_folder, "--yes")
+    described = ferrule(*options, "picture").stdout.splitlines()
     assert described[0] == "a dot"
     assert described[1].startswith("[image/png, 20 bytes, ")
-    written = Path(ferrule(*options, "--out", tmp_path / "images").stdout.splitlines()[1])
+    written = Path(ferrule(*options, "--out", tmp_path / "images", "picture").stdout.splitlines()[1])
     assert written.read_bytes() == b"not really a picture"
     assert written.stem in described[1]
 
@@ -251,13 +285,19 @@ def test_images_are_described_or_written(tool_folder: Path, tmp_path: Path) -> N
         (("call", "calculator", "2+2"), ("'2+2'", "--name value")),
         (("call", "calculator", "--expression", "1", "--expression", "2"), ("given twice",)),
         (
-            ("call", "calculator", "--expression", "1", "--json-arguments", '{"expression": "2"}'),
+            ("call", "--json-arguments", '{"expression": "2"}', "calculator", "--expression", "1"),
             ("--expression is given twice", "--json-arguments"),
         ),
         (("call", "calculator", "--expression", "1", "--style", "odd"), ("style",)),
-        (("call", "calculator", "--json-arguments", "{"), ("--json-arguments", "not valid JSON")),
-        (("call", "calculator", "--json-arguments", "[1]"), ("--json-arguments", "object")),
-        (("call", "calculator", "--expression", "1", "--tools", NOWHERE), (NOWHERE,)),
+        (("call", "--json-arguments", "{", "calculator"), ("--json-arguments", "not valid JSON")),
+        (("call", "--json-arguments", "[1]", "calculator"), ("--json-arguments", "object")),
+        (("call", "--tools", NOWHERE, "calculator", "--expression", "1"), (NOWHERE,)),
+        (("call", "--toolz", NOWHERE, "calculator"), ("unknown option --toolz", "--tools?")),
+        (("call", "calculator", "--expression", "1", "--yes"), ("calculator has no argument --yes", "before the tool")),
+        (("call", "calculator", "--json"), ("ferrule call --json …",)),
+        (("call", "calculator", "--help"), ("calculator has no argument --help",)),
+        (("call", "calculator", "--json-arguments={}"), ("calculator has no argument --json-arguments;",)),
+        (("mcp", "call", "no-server", "--yes", "echo"), ("the name of a tool goes after SERVER, not --yes",)),
         (("tools", NOWHERE), (NOWHERE,)),
         (("tools", "check", NOWHERE), (NOWHERE,)),
     ],
@@ -322,7 +362,7 @@ def test_a_call_is_not_told_of_rules_for_other_tools(tool_folder: Path, tmp_path
     policy = tmp_path / "policy.toml"
     rules = '[[rules]]\ntool = "picture"\naction = "deny"\n[[rules]]\ntool = "shuot"\naction = "deny"\n'
     policy.write_text(f'trusted = ["project"]\n{rules}', encoding="utf-8")
-    done = ferrule("call", "shout", "--text", "hi", "--tools", tool_folder, "--policy", policy)
+    done = ferrule("call", "--tools", tool_folder, "--policy", policy, "shout", "--text", "hi")
     assert json.loads(done.stdout)["text"] == "HI"
     assert done.stderr == "ferrule: the rule deny for 'shuot' matches no tool; did you mean shout?\n"
 
@@ -355,7 +395,7 @@ async def whisper(text: str) -> str:
 def test_what_tools_print_goes_to_stderr(tmp_path: Path) -> None:
     (tmp_path / "noisy_tool.py").write_text(NOISY, encoding="utf-8")
     for name, printed in (("shout", ["in a thread"]), ("whisper", ["in the loop", "and again"])):
-        done = ferrule("call", name, "--text", "Hi", "--tools", tmp_path, "--yes", "--json")
+        done = ferrule("call", "--tools", tmp_path, "--yes", "--json", name, "--text", "Hi")
         assert json.loads(done.stdout)["status"] == "ok"
         assert done.stderr.splitlines() == ["imported", *printed]
     assert json.loads(ferrule("tools", tmp_path, "--json").stdout)

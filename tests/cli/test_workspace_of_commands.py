@@ -39,7 +39,7 @@ def place(tmp_path: Path) -> Path:
 
 def run(place: Path, *command: str, typed: str = "", **changes: str) -> subprocess.CompletedProcess[str]:
     options = ("--tools", place, "--policy", place / "policy.toml")
-    return ferrule(*command, *options, typed=typed, folder=place / "work", **changes)
+    return ferrule(command[0], *options, *command[1:], typed=typed, folder=place / "work", **changes)
 
 
 def check_written(place: Path) -> None:

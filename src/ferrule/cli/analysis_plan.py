@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import tomllib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ferrule.errors import SettingsError
 
@@ -94,17 +93,17 @@ def parse_plan(text: str) -> Plan:
     from pydantic import ValidationError
 
     from ferrule._util.invalid_fields import describe_invalid_fields
+    from ferrule._util.toml_text import parse_toml
     from ferrule.analysis.plan import Plan
 
     try:
-        data: dict[str, Any] = tomllib.loads(text)
-        return Plan.model_validate(data)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"the plan isn't TOML: {error}; [e]dit goes on with your text") from error
+        return Plan.model_validate(parse_toml(text.encode()))
     except ValidationError as error:
         raise SettingsError(
             f"the plan can't be read: {describe_invalid_fields(error)}; [e]dit goes on with it"
         ) from error
+    except ValueError as error:
+        raise SettingsError(f"the plan can't be read: {error}; [e]dit goes on with your text") from error
 
 
 def _quote(text: str) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from ferrule.cli.errors import PROVIDER_FAILED, require_extra
 from ferrule.cli.options import APPROVAL_HINT
-from ferrule.cli.session_options import SessionOptions, make_pipeline
+from ferrule.cli.session_options import SessionOptions, make_pipeline, make_servers
 from ferrule.errors import FerruleError, ProviderError, SettingsError
 from ferrule.execution.approver import confirms_edits
 from ferrule.session.approvals import Permissions, open_permissions
@@ -189,11 +189,7 @@ def _collect_tools(options: SessionOptions) -> tuple[list[ToolLike], list[str]]:
         tools += [one for one in collect_tools(options.tools or [], options.plugins) if one.name != calculator.name]
     if options.trust and not options.mcp:
         raise SettingsError("--trust is for the servers of --mcp, but there are none")
-    if not options.mcp:
-        return tools, []
-    from ferrule.mcp.client import MCPServer
-
-    servers = [MCPServer(one, start_timeout=options.mcp_timeout) for one in options.mcp]
+    servers = make_servers(options)
     return [*tools, *servers], [one.origin for one in servers] if options.trust else []
 
 

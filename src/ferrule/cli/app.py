@@ -14,6 +14,7 @@ from typer.main import get_command
 from ferrule import __version__
 from ferrule.cli.completion import VARIABLE, find_completed_command
 from ferrule.cli.configuration import read_defaults
+from ferrule.cli.options import PASSED_ON
 
 COMMANDS = {
     "ask": "ask:ask",
@@ -40,9 +41,6 @@ COMMANDS = {
 }
 """The module in this folder, and the name in it, of each command or group of commands."""
 
-_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""For a command that parses the options of a tool itself."""
-
 # Imports allocate much and free little: at Python's default threshold, 700, collection took 6% of a short command.
 _GC_THRESHOLD = 50_000
 
@@ -65,7 +63,7 @@ def make_app(only: str | None = None) -> typer.Typer:
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=name)
         else:
-            app.command(name, context_settings=_PASSED_ON if name == "call" else None)(found)
+            app.command(name, context_settings=PASSED_ON if name == "call" else None)(found)
     return app
 
 

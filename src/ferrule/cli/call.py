@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,12 +22,14 @@ if TYPE_CHECKING:
 
 def call(  # noqa: PLR0913 - a command's options are its parameters
     context: typer.Context,
-    tool: Annotated[str, typer.Argument(help="Its name; what follows are its arguments: --NAME VALUE.")],
+    tool: Annotated[
+        str, typer.Argument(help="Its name; all that follows are its arguments: --NAME VALUE. Options go before it.")
+    ],
     *,
     tools: ToolFolders = None,
     plugins: Plugins = False,
     json_arguments: Annotated[
-        str | None, typer.Option(metavar="OBJECT", help="The arguments as a JSON object; options go before it.")
+        str | None, typer.Option(metavar="OBJECT", help="The arguments as a JSON object.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write images of the result here.")] = None,
     as_json: AsJson = False,
@@ -48,7 +49,7 @@ def call(  # noqa: PLR0913 - a command's options are its parameters
 
     with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
         registry = collect_tools(tools or [], plugins)
-        parsed = parse_call(registry, tool, context.args, json_arguments)
+        parsed = parse_call(registry, tool, context, json_arguments)
         only_it = replace(permissions, policy=leave_out_others(permissions.policy, tool, registry))
         with route_tool_output():
             result = asyncio.run(run_call(registry.only(tool), parsed, only_it))
@@ -58,10 +59,10 @@ def call(  # noqa: PLR0913 - a command's options are its parameters
         raise typer.Exit(2 if result.status == "invalid" else 1)
 
 
-def parse_call(registry: ToolRegistry, name: str, options: Sequence[str], given: str | None) -> ToolCall:
-    """Parse a call of a tool from command-line `options` and from `given`, a JSON object.
+def parse_call(registry: ToolRegistry, name: str, context: typer.Context, given: str | None) -> ToolCall:
+    """Parse a call of a tool from what follows it on the command line, `context.args`, and from `given`, a JSON object.
 
-    Raises `SettingsError` for an unknown tool, or arguments that can't be parsed.
+    Raises `SettingsError` for an unknown tool, arguments that can't be parsed, or an option of the command among them.
     """
     from ferrule.cli.tool_options import parse_tool_options
     from ferrule.conversation import ToolCall
@@ -71,12 +72,29 @@ def parse_call(registry: ToolRegistry, name: str, options: Sequence[str], given:
     if tool is None:
         near = registry.find_nearest(name)
         advice = f"the nearest: {', '.join(near)}" if near else f"on offer: {', '.join(registry.names)}"
-        raise SettingsError(f"unknown tool {name!r}; {advice}")
-    parsed, added = _parse_json_arguments(given), parse_tool_options(options, tool.parameters)
+        late = next(filter(None, (_describe_late_option(context, option) for option in context.args)), "")
+        raise SettingsError(f"unknown tool {name!r}; {advice}" + (late and f"; {late}"))
+
+    def refuse_own_option(option: str) -> None:
+        if late := _describe_late_option(context, option):
+            raise SettingsError(f"{name} has no argument {option}; {late}")
+
+    parsed = _parse_json_arguments(given)
+    added = parse_tool_options(context.args, tool.parameters, refuse_own_option)
     both = [argument for argument in added if argument in parsed]
     if both:
         raise SettingsError(f"--{both[0]} is given twice: as an option, and in --json-arguments")
     return ToolCall("call_1", name, json.dumps({**parsed, **added}, ensure_ascii=False))
+
+
+def _describe_late_option(context: typer.Context, option: str) -> str:
+    """Say where an option of the command goes that follows the tool; "" for what is none of its options."""
+    option = option.partition("=")[0]
+    if not any(option in one.opts for one in context.command.params) and option not in context.help_option_names:
+        return ""
+    place = "SERVER" if "server" in context.params else "the tool"
+    path = context.command_path
+    return f"options of `{path}` go before {place}: {path} {option} …"
 
 
 def leave_out_others(policy: Policy, name: str, registry: ToolRegistry) -> Policy:

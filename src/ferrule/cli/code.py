@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ferrule._util.user_folders import find_state_folder
-from ferrule.cli.options import ProfileName, check_profile
+from ferrule.cli.options import ProfileName, change_folder, check_profile, read_server_environment
 from ferrule.cli.session_options import SessionOptions, add_session_options, make_pipeline, make_renderer
 
 if TYPE_CHECKING:
@@ -31,12 +31,6 @@ _CHOOSE_MODEL = (
     "choose one by --model (such as openai:gpt-5 or ollama:qwen3-coder), FERRULE_MODEL, or `model` in the "
     "configuration file; `ferrule models` lists the providers"
 )
-
-
-def _change_folder(folder: Path | None) -> None:
-    """Make a folder the current one before other options are read: their paths are relative to it."""
-    if folder is not None:
-        os.chdir(folder)
 
 
 def run_code(
@@ -57,7 +51,7 @@ def run_code(
     _folder: Annotated[
         Path | None,
         typer.Option(
-            "--cd", "-C", metavar="FOLDER", is_eager=True, callback=_change_folder, help="Work in this folder."
+            "--cd", "-C", metavar="FOLDER", is_eager=True, callback=change_folder, help="Work in this folder."
         ),
     ] = None,
     added: Annotated[
@@ -115,7 +109,9 @@ def _take_back(action: str, force: bool, options: SessionOptions) -> None:
         return
     if action == "undo":
         plan = plan_last_undo(Path.cwd(), force=force)
-        if plan.turn is not None and not options.yes and not _confirm_undo(plan, options.as_json):
+        # Where every file is kept, nothing is asked: the report says so, and which turn comes next.
+        is_asked = plan.turn is not None and not options.yes and (plan.done or not plan.paths or options.as_json)
+        if is_asked and not _confirm_undo(plan, options.as_json):
             return
     report = (undo_last_turn if action == "undo" else redo_last_turn)(Path.cwd(), force=force)
     _show(report, options.as_json)
@@ -183,6 +179,7 @@ def _make_options(
         resume=options.resume,
         servers=tuple(options.mcp or ()),
         server_timeout=options.mcp_timeout,
+        server_environment=read_server_environment(options.env, options.mcp or ()),
         trusts_servers=options.trust,
         allows_all=options.yes,
         context_limit=context_limit,

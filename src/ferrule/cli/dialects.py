@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ferrule.dialects.family import Family
 
-_WIDE, _WIDE_ENOUGH, _NARROW = 240, 180, 60
+_WIDE, _WIDE_ENOUGH, _NARROW = 240, 180, 90
 _TURNS_OF_A_LINE = 2
 
 
@@ -32,7 +32,9 @@ def dialects(as_json: AsJson = False) -> None:
 
 
 def print_families(known: Sequence[Family]) -> None:
-    """Print a table with one row a family; a narrow terminal shows its names and models alone."""
+    """Print a table with one row a family; a narrow terminal shows its names and models, one below the other."""
+    import textwrap
+
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
@@ -42,7 +44,11 @@ def print_families(known: Sequence[Family]) -> None:
     if console.width < _NARROW:
         for family in known:
             console.print(family.name, soft_wrap=True)
-            console.print(f"  {family.models}", style="dim")
+            turns = list_dialect_names(family)
+            # In a column of a narrow table, words would be broken.
+            for text in (family.models, f"turns: {', '.join(turns)}" if turns not in ((), (family.name,)) else ""):
+                for line in textwrap.wrap(text, console.width - 2, break_long_words=False, break_on_hyphens=False):
+                    console.print(f"  {line}", style="dim", soft_wrap=True)
     else:
         with console.capture() as capture:
             console.print(_make_table(known, has_details=console.width >= _WIDE_ENOUGH))

@@ -132,6 +132,8 @@ def describe_error(error: Exception) -> str | None:
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         return f"{os.fsdecode(error.filename)}: {reason}" if error.filename is not None else reason
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply"
     # Not imported: an error of pydantic can occur only where pydantic is loaded.
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and isinstance(error, pydantic.ValidationError):

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from ferrule.cli.options import APPROVAL_HINT, AsJson, Changes, ConfigFile, ProfileName, check_profile
-from ferrule.cli.session_options import SessionOptions, add_session_options, collect_session_tools, make_pipeline
+from ferrule.cli.session_options import (
+    SessionOptions,
+    add_session_options,
+    collect_session_tools,
+    make_pipeline,
+    make_servers,
+)
 
 if TYPE_CHECKING:
     from ferrule.agent.cases import Case, CaseReport
@@ -107,12 +113,11 @@ async def _ask_cases(
 ) -> CaseReport:
     from ferrule.agent.cases import run_cases
     from ferrule.execution.tool_output import route_tool_output
-    from ferrule.mcp.client import MCPServer
     from ferrule.session.approvals import open_permissions
     from ferrule.session.terminal_output import print_warnings
 
     pipeline = make_pipeline(options)
-    servers = [MCPServer(one, start_timeout=options.mcp_timeout) for one in options.mcp or ()]
+    servers = make_servers(options)
     # Many are asked at once, so nobody can be asked about a call of one.
     with (
         route_tool_output(),

@@ -11,19 +11,17 @@ from ferrule._util.output_files import write_output
 from ferrule.conversation import Conversation
 from ferrule.errors import ConversationError
 from ferrule.formats.conversation_json import escape_surrogates
-from ferrule.formats.detection import FORMATS, check_format, detect_format, dump, list_left_out_fields, load
-from ferrule.formats.tool_offers import read_offers
+from ferrule.formats.detection import FORMATS, Row, check_format, dump, load_row
 from ferrule.session.terminal_output import print_notice
-from ferrule.toolspec import ToolSpec
 
 _LISTED = 10
 
 
-def read_conversations(path: Path, form: str | None = None) -> list[tuple[Conversation, list[ToolSpec]]]:
+def read_rows(path: Path, form: str | None = None) -> list[Row]:
     """Read the conversations of a file, with the tools offered in each: one JSON document, or JSON lines.
 
-    `-` is stdin; `form` names the format, which is otherwise detected. Fields that a conversation can't hold are listed
-    on stderr. Raises `ConversationError`, naming the file and line, and `OSError`.
+    `-` is stdin; `form` names the format, which is otherwise detected. Ignored fields are listed on stderr.
+    Raises `ConversationError`, naming the file and line, and `OSError`.
     """
     if form is not None:
         check_format(form)
@@ -35,13 +33,13 @@ def read_conversations(path: Path, form: str | None = None) -> list[tuple[Conver
     except UnicodeDecodeError as error:
         raise ConversationError(f"{name}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     try:
-        return [_read_conversation(json.loads(text), name, form)]
+        return [_read_row(json.loads(text), name, form)]
     except (ValueError, RecursionError) as error:
         # Not `splitlines`: a JSON string may contain a Unicode line separator.
         lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
         if len(lines) < 2 or not _is_json(lines[0][1]):
             raise ConversationError(f"{name}: not JSON: {error}") from error
-    return [_read_conversation(_decode(line, f"{name}:{number}"), f"{name}:{number}", form) for number, line in lines]
+    return [_read_row(_decode(line, f"{name}:{number}"), f"{name}:{number}", form) for number, line in lines]
 
 
 def format_conversation(conversation: Conversation, form: str) -> str:
@@ -65,18 +63,17 @@ def write_conversation(path: Path, conversation: Conversation, form: str | None 
     write_output(path, f"{text}\n".encode())
 
 
-def _read_conversation(data: Any, where: str, form: str | None) -> tuple[Conversation, list[ToolSpec]]:
+def _read_row(data: Any, where: str, form: str | None) -> Row:
     try:
-        conversation = load(data, form)
-        conversation.check()
-        tools = read_offers(data)
-        rest = list_left_out_fields(data, form or detect_format(data))
+        row = load_row(data, form)
+        row.conversation.check()
     except ConversationError as error:
         raise ConversationError(f"{where}: {error}") from error
-    if rest:
-        more = f" and {len(rest) - _LISTED} more" if len(rest) > _LISTED else ""
-        print_notice(f"{where}: ignored, since a conversation can't hold it: {', '.join(rest[:_LISTED])}{more}")
-    return conversation, tools
+    if row.ignored:
+        more = f" and {len(row.ignored) - _LISTED} more" if len(row.ignored) > _LISTED else ""
+        listed = ", ".join(row.ignored[:_LISTED])
+        print_notice(f"{where}: ignored, since a conversation can't hold it: {listed}{more}")
+    return row
 
 
 def _decode(line: str, where: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -139,7 +139,9 @@ class History:
         if not summaries:
             print_notice("no conversations are saved; ask and chat save them with --keep")
         for summary in summaries:
-            _print_styled((summary.id, _ID), (f"  {_describe_summary(summary)}  {_escape_line(summary.title)}", ""))
+            _print_styled(
+                (_escape_line(summary.id), _ID), (f"  {_describe_summary(summary)}  {_escape_line(summary.title)}", "")
+            )
 
     def show(self, name: str, as_json: bool) -> None:
         """Print a conversation."""
@@ -154,7 +156,9 @@ class History:
             print_json(_summary_to_json(stored.summary) | whole)
             return
         summary = stored.summary
-        _print_styled((summary.id, _ID), (f"  {_describe_summary(summary)}  {_escape_line(summary.title)}", ""))
+        _print_styled(
+            (_escape_line(summary.id), _ID), (f"  {_describe_summary(summary)}  {_escape_line(summary.title)}", "")
+        )
         if summary.model is not None:
             _print_styled(("model: ", _ROLE), (f"{_escape_line(summary.model)}", ""))
         for label, text in iterate_lines(stored.conversation):
@@ -172,7 +176,8 @@ class History:
         if not hits:
             print_notice(f"no saved message has {text!r}")
         for hit in hits:
-            _print_styled((hit.id, _ID), (f"  {hit.position} {hit.role}  ", ""), (_escape_line(hit.excerpt), ""))
+            found = f"  {hit.position} {_escape_line(hit.role)}  "
+            _print_styled((_escape_line(hit.id), _ID), (found, ""), (_escape_line(hit.excerpt), ""))
 
     def fork(self, name: str, at: int | None, as_json: bool) -> None:
         """Fork a conversation and print the id of the fork."""
@@ -193,17 +198,17 @@ class History:
         from ferrule.errors import SettingsError
 
         with self._open() as store:
-            summaries = {summary.id: summary for summary in (store.load(name).summary for name in names)}
+            titles = dict(store.find_title(name) for name in names)
             for name in names:
                 if len(name) < _SHORTEST_PREFIX:
                     raise SettingsError(
                         f"{name!r} is too short to delete by; give at least {_SHORTEST_PREFIX} characters"
                     )
-            if not is_confirmed and not _confirm_deletion([*summaries.values()]):
+            if not is_confirmed and not _confirm_deletion(titles):
                 return
-            for summary in summaries.values():
-                store.delete(summary.id)
-                print(f"deleted {summary.id}  {_escape_line(summary.title)}")
+            for name, title in titles.items():
+                store.delete(name)
+                print(f"deleted {_escape_line(name)}  {_escape_line(title)}")
 
     def export(self, name: str, form: str, out: Path | None) -> None:
         """Print a conversation as JSON, or write it to a file."""
@@ -218,13 +223,14 @@ class History:
 
     @contextmanager
     def _open(self) -> Iterator[Store]:
+        from ferrule.session.terminal_output import print_warnings
         from ferrule.store import Store
 
-        with Store(self.path, create=False) as store:
+        with print_warnings("ferrule.store"), Store(self.path, create=False) as store:
             yield store
 
 
-def _confirm_deletion(summaries: Sequence[ConversationSummary]) -> bool:
+def _confirm_deletion(titles: Mapping[str, str]) -> bool:
     """Ask at the terminal whether to delete these. Raises `SettingsError` where nobody can be asked."""
     from ferrule._util.pluralize import pluralize
     from ferrule.errors import SettingsError
@@ -232,9 +238,9 @@ def _confirm_deletion(summaries: Sequence[ConversationSummary]) -> bool:
 
     if not is_interactive():
         raise SettingsError("nobody can be asked here whether to delete; add --yes")
-    for summary in summaries:
-        print(f"{summary.id}  {_escape_line(summary.title)}", file=sys.stderr)
-    print(f"delete {pluralize(len(summaries), 'conversation')}? [y/N] ", end="", file=sys.stderr, flush=True)
+    for name, title in titles.items():
+        print(f"{_escape_line(name)}  {_escape_line(title)}", file=sys.stderr)
+    print(f"delete {pluralize(len(titles), 'conversation')}? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from ferrule.cli.options import APPROVAL_HINT, AsJson, JournalFile, PolicyFile, ToolFolders, Trust, Yes
+from ferrule.cli.options import (
+    APPROVAL_HINT,
+    PASSED_ON,
+    AsJson,
+    JournalFile,
+    PolicyFile,
+    ServerEnvironment,
+    ToolFolders,
+    Trust,
+    Yes,
+    change_folder,
+    read_server_environment,
+)
 
 if TYPE_CHECKING:
     from ferrule.conversation import ToolResult
@@ -17,6 +29,7 @@ if TYPE_CHECKING:
     from ferrule.session.approvals import Permissions
     from ferrule.tools.decorator import Tool
 
+_SERVER_HINT = "start the server with --policy FILE to allow calls, or with --yes to allow all"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 mcp = typer.Typer(
@@ -37,6 +50,12 @@ def _serve(
     ] = None,
     *,
     tools: ToolFolders = None,
+    _folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder", "-C", metavar="FOLDER", is_eager=True, callback=change_folder, help="Work in this folder."
+        ),
+    ] = None,
     http: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve on this address, instead of stdin and stdout.")
     ] = None,
@@ -52,49 +71,54 @@ def _serve(
     from ferrule.session.approvals import open_permissions
 
     # Without --http, stdin is the client's, so nobody can be asked there.
-    with open_permissions(yes, policy, journal, APPROVAL_HINT, can_ask=http is not None) as permissions:
+    with open_permissions(yes, policy, journal, _SERVER_HINT, can_ask=http is not None) as permissions:
         serve_tools([*(folders or ()), *(tools or ())], http, permissions)
 
 
 @mcp.command("list")
-def _list(server: Server, timeout: Seconds = 60.0, as_json: AsJson = False) -> None:
+def _list(server: Server, timeout: Seconds = 60.0, env: ServerEnvironment = None, as_json: AsJson = False) -> None:
     """List the tools of a server, and why others of it can't be offered."""
-    print_tools(server, timeout, as_json)
+    print_tools(server, timeout, as_json, env)
 
 
-@mcp.command("call", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@mcp.command("call", context_settings=PASSED_ON)
 def _call(  # noqa: PLR0913 - a command's options are its parameters
     context: typer.Context,
     server: Server,
-    tool: Annotated[str, typer.Argument(help="Its name; what follows are its arguments: --NAME VALUE.")],
+    tool: Annotated[str, typer.Argument(help="Its name; all that follows are its arguments: --NAME VALUE.")],
     *,
     json_arguments: Annotated[
-        str | None, typer.Option(metavar="OBJECT", help="The arguments as a JSON object; options go before SERVER.")
+        str | None, typer.Option(metavar="OBJECT", help="The arguments as a JSON object.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write images of the result here.")] = None,
     timeout: Seconds = 60.0,
+    env: ServerEnvironment = None,
     trust: Trust = False,
     as_json: AsJson = False,
     yes: Yes = False,
     policy: PolicyFile = None,
     journal: JournalFile = None,
 ) -> None:
-    """Call a tool of a server through the executor.
+    """Call a tool of a server through the executor. Options go before SERVER.
 
     The exit status is 1 if the call fails, 2 for invalid arguments or a server that doesn't answer.
     """
     import asyncio
 
     from ferrule.cli.call import print_result
+    from ferrule.errors import SettingsError
     from ferrule.mcp.client import MCPServer
     from ferrule.session.approvals import open_permissions
     from ferrule.session.terminal_output import print_warnings
 
+    if tool.startswith("-"):
+        raise SettingsError(f"the name of a tool goes after SERVER, not {tool}; options go before SERVER")
     with open_permissions(yes, policy, journal, APPROVAL_HINT) as permissions:
-        opened = MCPServer(server, start_timeout=timeout, timeout=timeout)
+        environment = read_server_environment(env, [server])
+        opened = MCPServer(server, start_timeout=timeout, timeout=timeout, env=environment)
         granted = permissions.trust(opened.origin) if trust else permissions
         with print_warnings("ferrule.mcp"):
-            result = asyncio.run(_call_tool(opened, tool, context.args, json_arguments, granted))
+            result = asyncio.run(_call_tool(opened, tool, context, json_arguments, granted))
     print_result(result, out, as_json)
     permissions.warn_of_denials()
     if result.is_error:
@@ -158,28 +182,27 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
     from ferrule.session.terminal_output import print_notice
 
     host, port = ("", 0) if http is None else _parse_address(http)
-    with redirect_stdout() if http is None else nullcontext():
+    with redirect_stdout():
         registry = collect_tools(folders)
     if "coding" in map(str, folders):
         # A sub-agent needs the model of a run, and a server has none. Clients asked for no calculator.
         registry = registry.without(*(name for name in ("task", "calculator") if name in registry))
     if http is not None and host not in _LOOPBACK:
         print_notice(f"whoever can reach {host} can call these tools: there is no authentication")
-    asyncio.run(
-        serve(
-            registry,
-            policy=permissions.policy,
-            journal=permissions.journal,
-            approver=permissions.approver,
-            workspace=Path.cwd(),
-            transport="stdio" if http is None else "http",
-            host=host,
-            port=port,
-            on_ready=lambda address: print(
-                f"{pluralize(len(registry), 'tool')} at {address}", file=sys.stderr, flush=True
-            ),
-        )
+    count = pluralize(len(registry), "tool")
+    serving = serve(
+        registry,
+        policy=permissions.policy,
+        journal=permissions.journal,
+        approver=permissions.approver,
+        workspace=Path.cwd(),
+        transport="stdio" if http is None else "http",
+        host=host,
+        port=port,
+        on_ready=lambda address: print(f"{count} at {address}", file=sys.stderr, flush=True),
     )
+    with nullcontext() if http is None else redirect_stdout():
+        asyncio.run(serving)
 
 
 def _parse_address(text: str) -> tuple[str, int]:
@@ -191,15 +214,18 @@ def _parse_address(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
 
-def print_tools(server: str, timeout: float, as_json: bool) -> None:
-    """Print the tools of a server. Raises `RegistryError` if it doesn't answer, `SettingsError` if it is invalid."""
+def print_tools(server: str, timeout: float, as_json: bool, env: Sequence[str] | None = None) -> None:
+    """Print the tools of a server. Raises `RegistryError` if it doesn't answer, `SettingsError` if it is invalid.
+
+    `env` are variables to start it with, as `--env` takes them.
+    """
     import asyncio
 
     from ferrule.cli.tools import format_tool, tool_to_json
     from ferrule.mcp.client import MCPServer
     from ferrule.session.terminal_output import print_json, print_warnings
 
-    opened = MCPServer(server, start_timeout=timeout)
+    opened = MCPServer(server, start_timeout=timeout, env=read_server_environment(env, [server]))
     with print_warnings("ferrule.mcp"):
         tools = asyncio.run(_read_tools(opened))
     if as_json:
@@ -216,10 +242,10 @@ async def _read_tools(server: MCPServer) -> tuple[Tool, ...]:
 
 
 async def _call_tool(
-    server: MCPServer, name: str, options: Sequence[str], given: str | None, permissions: Permissions
+    server: MCPServer, name: str, context: typer.Context, given: str | None, permissions: Permissions
 ) -> ToolResult:
     from ferrule.cli.call import parse_call, run_call
 
     async with server:
-        call = parse_call(server.registry, name, options, given)
+        call = parse_call(server.registry, name, context, given)
         return await run_call(server.registry, call, permissions)

@@ -18,7 +18,8 @@ _VARIES = "varies"
 _LEGEND = """\
 tools: how they are offered, own: as the model was trained; --mode NOTATION
 offers them in the text, to local models and those of every provider. images:
-read from -a. schema: held to that of --schema; the prompt states it elsewhere.
+read from -a. schema: held to that of --schema; the prompt states it elsewhere,
+and where calls would not be possible with it.
 All write answers as a stream."""
 
 

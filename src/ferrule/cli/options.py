@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
@@ -20,6 +22,14 @@ def require_parent_folder(path: Path | None) -> Path | None:
     return path
 
 
+def change_folder(folder: Path | None) -> None:
+    """Make a folder the current one before other options are read: their paths are relative to it."""
+    if folder is not None:
+        os.chdir(folder)
+
+
+PASSED_ON = {"allow_extra_args": True, "allow_interspersed_args": False}
+"""The settings of a command whose options end at its first argument: what follows belongs to a tool."""
 APPROVAL_HINT = "allow calls by --policy FILE, or all with --yes"
 
 ToolFolders: TypeAlias = Annotated[
@@ -34,6 +44,15 @@ ToolFolders: TypeAlias = Annotated[
 Plugins: TypeAlias = Annotated[bool, typer.Option("--plugins", help="Also offer the tools of installed packages.")]
 Trust: TypeAlias = Annotated[
     bool, typer.Option("--trust", help="Trust what MCP servers declare about their tools, such as read-only.")
+]
+ServerEnvironment: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME[=VALUE]",
+        help="An environment variable for the MCP server that is started; NAME alone takes the value from here. "
+        "May be repeated.",
+    ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Allow every call that the policy asks about.")]
@@ -81,6 +100,31 @@ StoreFile: TypeAlias = Annotated[
         help="The file of saved conversations.",
     ),
 ]
+
+
+def read_server_environment(given: Sequence[str] | None, servers: Sequence[str]) -> dict[str, str] | None:
+    """Read the values of `--env` for the one of `servers` that is started by a command; None without any.
+
+    Raises `SettingsError` if it isn't one: a variable is often a secret, which other servers mustn't get.
+    """
+    if not given:
+        return None
+    from ferrule.errors import SettingsError
+    from ferrule.mcp.target import is_address
+
+    started = [server for server in servers if not is_address(server)]
+    if len(started) != 1:
+        raise SettingsError(
+            f"--env is for one MCP server that is started by a command, but there are {len(started)}"
+            + ("; give each its own in ferrule.toml: [mcp.NAME.env]" if started else "")
+        )
+    environment: dict[str, str] = {}
+    for one in given:
+        name, separator, value = one.partition("=")
+        if not name or not (separator or name in os.environ):
+            raise SettingsError(f"--env {name or one}: write NAME=VALUE, or the NAME of a variable that is set here")
+        environment[name] = value if separator else os.environ[name]
+    return environment
 
 
 def check_profile(name: str | None) -> Profile | None:

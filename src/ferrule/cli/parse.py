@@ -205,7 +205,7 @@ class EventPrinter:
         self._is_reasoning = style is not None
         shown = escape_text(text, self._last) if self._console.is_terminal else text
         self._console.print(shown, style=style, end="")
-        self._last = text[-1:]
+        self._last = (self._last + text)[-2:]
         self._at_start = text.endswith("\n")
 
     def _write_line(self, text: str, style: str) -> None:

@@ -59,7 +59,10 @@ def list_records(as_json: bool) -> None:
 
     trusted, saved = list_trusted(), list_saved()
     if as_json:
-        answers = [{"workspace": one.workspace, "scope": one.scope, "time": one.time} for one in saved]
+        answers = [
+            {"workspace": one.workspace, "scope": one.scope, "time": one.time, "is_outdated": one.is_outdated}
+            for one in saved
+        ]
         print_json({"trusted": [asdict(one) for one in trusted], "always": answers})
         return
     if not trusted and not saved:
@@ -72,6 +75,7 @@ def list_records(as_json: bool) -> None:
         typer.echo(
             escape_line(f"always in {answer.workspace}: {numbers[answer.workspace]}. {answer.scope}")
             + f", since {_format_date(answer.time)}"
+            + ("; saved without the tool's definition, so the tool asks again" if answer.is_outdated else "")
         )
 
 

@@ -39,12 +39,12 @@ def render(
     as_json: AsJson = False,
 ) -> None:
     """Show conversations as tokens, trained and untrained."""
-    from ferrule.cli.files import read_conversations
+    from ferrule.cli.files import read_rows
 
-    conversations = read_conversations(file, form)
+    rows = read_rows(file, form)
     printer = TracePrinter(tokenizer, dialect)
-    for conversation, tools in conversations:
-        printer.print_conversation(conversation, tools, as_json)
+    for row in rows:
+        printer.print_conversation(row.conversation, row.tools, as_json)
     if not as_json:
         printer.print_summary()
 
@@ -79,17 +79,17 @@ class TracePrinter:
         Raises `DialectError` with the conversation's number.
         """
         from ferrule.errors import DialectError, TokenizerError
-        from ferrule.tokens.render import drop_foreign_samples, encode_segments, make_layout_without_images
+        from ferrule.tokens.render import drop_foreign_samples, encode_layout, make_layout_without_images
 
         self._count += 1
         try:
             own = drop_foreign_samples(conversation, self._dialect, self._tokenizer)
             # How many placeholders an image has is known to its model's image processor alone.
             layout = make_layout_without_images(own, self._dialect, tools)
-            trace = encode_segments(layout.segments, self._tokenizer)
+            trace = encode_layout(layout, self._tokenizer)
         except (DialectError, TokenizerError) as error:
             raise DialectError(f"conversation {self._count}: {error}") from error
-        self._warn_of_losses(conversation, layout.losses)
+        self._warn_of_losses(conversation, trace.losses)
         self._tokens += len(trace)
         self._trained += sum(trace.mask)
         pieces = split_by_mask(trace, self._tokenizer)

@@ -18,10 +18,12 @@ from ferrule.cli.options import (
     JournalFile,
     Plugins,
     PolicyFile,
+    ServerEnvironment,
     StoreFile,
     ToolFolders,
     Trust,
     Yes,
+    read_server_environment,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from ferrule.agent.pipeline import Pipeline
     from ferrule.cli.attachments import Attachment
+    from ferrule.mcp.client import MCPServer
     from ferrule.models.protocol import Model
     from ferrule.session.approvals import Permissions
     from ferrule.session.renderer import Renderer
@@ -148,6 +151,7 @@ class SessionOptions:
         float,
         typer.Option("--mcp-timeout", min=0.1, metavar="SECONDS", help="How long each --mcp server may take to start."),
     ] = 30.0
+    env: ServerEnvironment = None
     trust: Trust = False
     as_json: AsJson = False
     temperature: Annotated[
@@ -366,6 +370,20 @@ def _select_model(pipeline: Pipeline, mode: str) -> Model:
     return select_mode(pipeline.model, mode)[0]
 
 
+def make_servers(options: SessionOptions) -> list[MCPServer]:
+    """Make the servers of `--mcp` for runs that open them. Raises `SettingsError`."""
+    environment = read_server_environment(options.env, options.mcp or ())
+    if not options.mcp:
+        return []
+    from ferrule.mcp.client import MCPServer
+    from ferrule.mcp.target import is_address
+
+    return [
+        MCPServer(one, start_timeout=options.mcp_timeout, env=None if is_address(one) else environment)
+        for one in options.mcp
+    ]
+
+
 def _open_servers(
     options: SessionOptions,
     runner: asyncio.Runner,
@@ -378,8 +396,11 @@ def _open_servers(
     if not options.mcp:
         if options.trust:
             raise SettingsError("--trust is for the servers of --mcp, but there are none")
+        read_server_environment(options.env, ())
         return nullcontext()
     from ferrule.session.server_requests import ServerRequests
     from ferrule.session.servers import open_servers
 
-    return open_servers(options.mcp, options.mcp_timeout, runner, ServerRequests(pipeline, permissions), require_all)
+    environment = read_server_environment(options.env, options.mcp)
+    requests = ServerRequests(pipeline, permissions)
+    return open_servers(options.mcp, options.mcp_timeout, runner, requests, require_all, environment)

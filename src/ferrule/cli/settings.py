@@ -5,13 +5,13 @@ The user's configuration file has such a model here; a front has its own.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ferrule._util.toml_text import parse_toml
 from ferrule.errors import SettingsError
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -92,9 +92,9 @@ def read_settings(
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: not TOML: {error}") from error
+        return parse_toml(path.read_bytes())
+    except ValueError as error:
+        raise SettingsError(f"{path}: {error}") from error
 
 
 def _parse_change(change: str) -> tuple[str, Any]:
@@ -102,6 +102,6 @@ def _parse_change(change: str) -> tuple[str, Any]:
     if not is_pair:
         raise SettingsError(f"--set {change}: write it as NAME=VALUE")
     try:
-        return name.strip(), tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return name.strip(), parse_toml(f"value = {text}".encode())["value"]
+    except ValueError:
         return name.strip(), text.strip()

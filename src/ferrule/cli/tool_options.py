@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ferrule._util.terminal_text import escape_line
@@ -54,15 +54,18 @@ def _describe_default(schema: Any, root: JSONSchema) -> str:
     return "default null" if "null" in _list_json_types(schema, root) else "optional"
 
 
-def parse_tool_options(words: Sequence[str], schema: JSONSchema) -> dict[str, Any]:
+def parse_tool_options(
+    words: Sequence[str], schema: JSONSchema, check_unlisted: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
     """Parse `--name value`, `--name=value`, `--flag` and `--no-flag` into arguments of the schema's types.
 
     What may be a string by the schema stays one; other values are parsed as JSON if possible. A list is a JSON array,
-    or a repeated option. The executor validates the arguments. Raises `SettingsError` for a word that isn't an option,
+    or a repeated option. The executor validates the arguments. `check_unlisted` is called with each option that is no
+    parameter of a schema that allows no others. Raises `SettingsError` for a word that isn't an option,
     or an option without a value.
     """
     arguments: dict[str, Any] = {}
-    for name, text in _split_options(list(words), schema):
+    for name, text in _split_options(list(words), schema, check_unlisted):
         one = schema.get("properties", {}).get(name, {})
         kinds = _list_json_types(one, schema)
         if "array" in kinds and not str(text).lstrip().startswith("["):
@@ -76,8 +79,11 @@ def parse_tool_options(words: Sequence[str], schema: JSONSchema) -> dict[str, An
     return arguments
 
 
-def _split_options(words: list[str], schema: JSONSchema) -> Iterator[tuple[str, str | bool]]:
+def _split_options(
+    words: list[str], schema: JSONSchema, check_unlisted: Callable[[str], None]
+) -> Iterator[tuple[str, str | bool]]:
     properties = schema.get("properties", {})
+    allows_others = schema.get("additionalProperties") or schema.get("patternProperties")
     while words:
         word = words.pop(0)
         if not word.startswith("--") or len(word) < 3:
@@ -86,15 +92,14 @@ def _split_options(words: list[str], schema: JSONSchema) -> Iterator[tuple[str, 
             )
         option, has_value, text = word[2:].partition("=")
         name = _find_parameter(option, properties)
+        negated = _find_parameter(option[3:], properties) if option.startswith("no-") else ""
+        if not (allows_others or {name, negated} & properties.keys()):
+            check_unlisted(f"--{option}")
         is_flag = "boolean" in _list_json_types(properties.get(name, {}), schema)
         if has_value:
             yield name, text
-        elif (
-            name not in properties
-            and option.startswith("no-")
-            and _find_parameter(option[3:], properties) in properties
-        ):
-            yield _find_parameter(option[3:], properties), False
+        elif name not in properties and negated in properties:
+            yield negated, False
         elif is_flag and (not words or words[0].casefold() not in ("true", "false")):
             yield name, True
         elif words:

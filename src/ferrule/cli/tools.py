@@ -101,7 +101,7 @@ def collect_tools(paths: Iterable[Path], plugins: bool = False, *, with_calculat
     # What a file prints when it is imported must not get into a command's output, which may be JSON.
     with redirect_stdout(sys.stderr):
         once = {path.resolve(): path for path in paths}
-        registry = ToolRegistry(map(load_path_or_builtin, once.values()))
+        registry = ToolRegistry([*map(load_path_or_builtin, once.values())])
     if with_calculator:
         if same := registry.get(calculator.name):
             raise RegistryError(

@@ -59,7 +59,7 @@ def show_markdown(text: str, marks: Callable[[str], Markup] | None = None, *, ke
     """
     renderer = MarkdownIt("commonmark", {"html": False, "breaks": keeps_lines}).enable("table")
     renderer.disable(["link", "image", "autolink", "reference", "entity", "html_inline", "html_block"])
-    html = renderer.render(show_hidden(text))
+    html = renderer.render(re.sub(f"[^{START}{END}]+", lambda found: show_hidden(found[0]), text))
     shown = "".join(_mark(piece, marks) for piece in re.split(r"(<[^>]*>)", html))
     return Markup(shown)
 

@@ -16,6 +16,7 @@ from zlib import crc32
 
 from markupsafe import Markup, escape
 
+from ferrule._util.terminal_text import replace_hidden
 from ferrule.media import Image
 
 Child: TypeAlias = "str | Markup | Iterable[Child] | None"
@@ -27,10 +28,6 @@ _FORBIDDEN: Final = frozenset(
 _VOID: Final = frozenset({"br", "hr", "img"})
 _ADDRESSES: Final = frozenset({"href", "src", "action", "formaction", "xlink:href", "srcdoc", "data"})
 _PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
-# Bidirectional controls make a line look like another one, other controls aren't allowed in HTML at all.
-_HIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff]"
-)
 
 
 def escape_text(text: str) -> Markup:
@@ -40,8 +37,8 @@ def escape_text(text: str) -> Markup:
 
 def show_hidden(text: str) -> str:
     """A text with the characters that hide or turn others, or that HTML can't hold, shown by their numbers."""
-    readable = _HIDDEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return re.sub("[\ud800-\udfff]", "\ufffd", readable)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return replace_hidden(lines, lambda character: f"⟨U+{ord(character):04X}⟩")
 
 
 def join(children: Child) -> Markup:

@@ -265,7 +265,7 @@ def draw_examples(
 
 
 def write_jsonl(
-    path: Path,
+    path: Path | str,
     seed: int,
     count: int,
     progress: Callable[[int], None] | None = None,
@@ -278,4 +278,4 @@ def write_jsonl(
 
     An interruption leaves no incomplete file. Raises OSError and GrammarError.
     """
-    return write_examples(path, draw_examples(seed, count, held_out=held_out, mix=mix, grammar=grammar), progress)
+    return write_examples(Path(path), draw_examples(seed, count, held_out=held_out, mix=mix, grammar=grammar), progress)
