@@ -17,7 +17,12 @@ SOURCE = ROOT / "src"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ELSEWHERE = ("architecture", "from-the-seeds")
 """They give files, and pages that describe each thing."""
-OF_OTHERS = {"coming-from": {"RunContext"}, "tools": {"Field"}, "coding": {"read_file"}, "policy": {"decide_all"}}
+OF_OTHERS = {
+    "coming-from": {"RunContext", "Mode"},
+    "tools": {"Field"},
+    "coding": {"read_file"},
+    "policy": {"decide_all"},
+}
 """Names of other libraries, tools and methods that a class or function of ferrule happens to have, too."""
 NAME = re.compile(r"(?<![\w.])([A-Z][a-z]\w*[a-z]\w*)(?=$|[(\[,. ])|(?<![\w.])([a-z]+(?:_[a-z]+)+)\((?=.)")
 

@@ -53,4 +53,4 @@ def test_the_reference_shows_signatures(site: Path) -> None:
     text = re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", page)))
     assert re.search(r"\bmodel ?\( ?name", text)
     assert "on_ask" in text
-    assert ":::" not in text
+    assert "::: ferrule" not in text

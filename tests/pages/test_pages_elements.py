@@ -55,6 +55,11 @@ def test_code_is_escaped_and_what_is_hidden_in_it_is_shown() -> None:
     shown = show_code("x = '</pre><script>' # \u202e")
     assert "<script" not in shown
     assert "⟨U+202E⟩" in shown
+    for character in "\u180b\u2065\u0338\u20dd\U000e0041\ue000":
+        hidden = f"⟨U+{ord(character):04X}⟩"
+        assert hidden in show_code(f"'a{character}'")
+        assert hidden in element("p", f"a{character}")
+        assert character not in show_markdown(f"a{character}")
 
 
 def test_a_picture_of_another_type_is_described() -> None:

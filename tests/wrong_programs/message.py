@@ -1,3 +1,3 @@
 from ferrule import ScriptedModel, model
 
-pipeline = model(ScriptedModel("Hello.")).chat({"role": "user", "content": "Hi"})  # wrong
+pipeline = model(ScriptedModel("Hello.")).chat(42)  # wrong
