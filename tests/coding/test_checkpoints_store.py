@@ -14,11 +14,11 @@ from checkpoint_trees import read_tree
 from test_checkpoints import run, turn
 
 from ferrule.coding.checkpoints import Checkpoints, Limits
-from ferrule.coding.checkpoints.objects import ObjectStore, hash_content
 from ferrule.coding.checkpoints.store import find_store_folder
 from ferrule.coding.known_files import KnownFiles
 from ferrule.coding.workspace import Workspace
 from ferrule.sandbox.file_access import FileAccess
+from ferrule.sandbox.git.objects import ObjectStore, hash_content
 from ferrule.sandbox.shell.access_plan import Access
 
 

@@ -16,12 +16,12 @@ from ferrule.coding.checkpoints.git_state import is_committed_since, read_git_st
 from ferrule.coding.files.records import FileRecords
 from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.file_versions import is_settled, read_clock
+from ferrule.sandbox.git.settings import find_named_paths
+from ferrule.sandbox.git.tracked_files import TrackedFiles
 from ferrule.sandbox.hidden_paths import HIDDEN, HiddenPaths
 from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.python import PythonSandbox
 from ferrule.sandbox.shell import ShellSandbox
-from ferrule.sandbox.shell.git_settings import find_named_paths
-from ferrule.sandbox.shell.tracked_files import TrackedFiles
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")
 SECOND = 1_000_000_000

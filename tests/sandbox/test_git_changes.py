@@ -15,9 +15,9 @@ import pytest
 
 from ferrule.errors import FileAccessRefused, SandboxInputError
 from ferrule.sandbox.file_access import FileAccess
+from ferrule.sandbox.git.settings import find_named_paths, is_harmless, parse_settings
 from ferrule.sandbox.shell import ShellSandbox
 from ferrule.sandbox.shell.access_plan import Access
-from ferrule.sandbox.shell.git_settings import find_named_paths, is_harmless, parse_settings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ferrule.sandbox.git.tracked_files import TrackedFiles
 from ferrule.sandbox.installation import Installation
 from ferrule.sandbox.shell import ShellSandbox
 from ferrule.sandbox.shell.hidden_hints import find_named_files
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths
-from ferrule.sandbox.shell.tracked_files import TrackedFiles
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
 
@@ -153,5 +153,5 @@ def test_a_git_that_takes_too_long_copies_nothing(
     (folder / "git").write_text("#!/bin/sh\nexec sleep 60\n")
     (folder / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setattr("ferrule.sandbox.shell.tracked_files._SECONDS", 0.1)
+    monkeypatch.setattr("ferrule.sandbox.git.tracked_files._SECONDS", 0.1)
     assert TrackedFiles(str(folder), str(repository)).find_copies([str(repository / ".env")]) == {}

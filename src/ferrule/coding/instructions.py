@@ -14,9 +14,9 @@ from ferrule._util.frame_tags import choose_tag
 from ferrule._util.terminal_text import escape_line
 from ferrule.errors import FileAccessRefused, SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.file_access import FileAccess
+from ferrule.sandbox.git.repositories import resolve_repository
 from ferrule.sandbox.regular_files import open_regular_file
 from ferrule.sandbox.shell.access_plan import Access
-from ferrule.sandbox.shell.git_repositories import resolve_repository
 
 FILE_NAME = "AGENTS.md"
 _LONGEST = 32_000

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry
-from ferrule.coding.checkpoints.objects import CHUNK, ObjectStore, StoreFailed, hash_content, hash_stream
+from ferrule.sandbox.git.objects import CHUNK, ObjectStore, StoreFailed, hash_content, hash_stream
 from ferrule.sandbox.open_beneath import FILE_FLAGS, FOLDER_FLAGS
 
 __all__ = ["find_stat", "open_folder", "read_chunks", "read_entry", "split_path", "stat_entry"]

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from ferrule._util.background import run_synchronously
 from ferrule.coding.checkpoints.diff import TurnChanges, find_turn_changes, write_diff
 from ferrule.coding.checkpoints.history import Limits, TurnHistory
-from ferrule.coding.checkpoints.objects import ObjectDamaged
 from ferrule.coding.checkpoints.report import Report, TurnSummary
 from ferrule.coding.checkpoints.scan import ScanStopped
 from ferrule.coding.checkpoints.store import StoreUnusable, find_store_folder
@@ -22,6 +21,7 @@ from ferrule.coding.checkpoints.turns import Turn
 from ferrule.coding.checkpoints.undo_news import FILE_NAME, UndoNews
 from ferrule.errors import FerruleError
 from ferrule.sandbox.file_access import AccessSnapshot, FileAccess
+from ferrule.sandbox.git.objects import ObjectDamaged
 from ferrule.sandbox.shell.access_plan import Access
 from ferrule.sandbox.shell.placeholders import remove_abandoned
 from ferrule.session.project import load_project

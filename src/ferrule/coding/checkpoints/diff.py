@@ -9,10 +9,10 @@ from typing import Any
 from ferrule._util.terminal_text import escape_text
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, encode_tree, is_folder
 from ferrule.coding.checkpoints.history import TurnHistory
-from ferrule.coding.checkpoints.objects import ObjectStore
 from ferrule.coding.checkpoints.path_lists import PathNote, list_paths
 from ferrule.coding.checkpoints.report import TurnSummary, describe_age
 from ferrule.coding.checkpoints.turns import Change
+from ferrule.sandbox.git.objects import ObjectStore
 from ferrule.tools.intent import Diff
 
 __all__ = ["TurnChanges", "find_turn_changes", "write_diff"]

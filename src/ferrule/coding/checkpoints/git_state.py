@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ferrule.sandbox.file_versions import make_version
-from ferrule.sandbox.shell.git_repositories import find_common_folder, resolve_repository
+from ferrule.sandbox.git.repositories import find_common_folder, resolve_repository
 
 __all__ = ["is_committed_since", "read_git_state"]
 

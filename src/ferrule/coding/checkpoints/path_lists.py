@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ferrule._util.pluralize import pluralize
 from ferrule._util.terminal_text import escape_line
-from ferrule.coding.checkpoints.ignored import GENERATED
+from ferrule.sandbox.git.ignored_files import GENERATED
 
 __all__ = ["PathNote", "find_parents", "list_paths"]
 

@@ -20,8 +20,8 @@ from typing import Literal, TypeAlias
 
 from ferrule.coding.checkpoints.beneath import find_stat, open_folder, read_entry, split_path, stat_entry
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, is_folder, is_unchanged
-from ferrule.coding.checkpoints.objects import ObjectDamaged, ObjectStore
 from ferrule.coding.checkpoints.turns import Change
+from ferrule.sandbox.git.objects import ObjectDamaged, ObjectStore
 
 __all__ = [
     "Restoration",

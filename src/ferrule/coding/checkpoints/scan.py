@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 from ferrule.coding.checkpoints.beneath import open_folder, read_chunks, read_entry
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, encode_tree
-from ferrule.coding.checkpoints.objects import CHUNK, ObjectStore, hash_content
 from ferrule.sandbox.file_versions import is_settled, read_clock
+from ferrule.sandbox.git.objects import CHUNK, ObjectStore, hash_content
 from ferrule.sandbox.open_beneath import FOLDER_FLAGS
 from ferrule.sandbox.shell.placeholders import is_placeholder
 

@@ -16,7 +16,7 @@ from ferrule.coding.search.globs import compile_glob
 from ferrule.coding.search.ignore_files import describe_unusable, find_unusable, run_without_unusable
 from ferrule.coding.search.ripgrep import find_ripgrep, list_file_arguments
 from ferrule.sandbox.file_access import AccessSnapshot
-from ferrule.sandbox.git_program import find_git
+from ferrule.sandbox.git.program import find_git
 from ferrule.sandbox.shell.access_plan import Access
 
 __all__ = ["FileListing", "list_files_below"]

@@ -12,6 +12,8 @@ from itertools import count
 from pathlib import Path
 
 from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.git.after_command import RepositoryState, check_repositories, record_repositories
+from ferrule.sandbox.git.tracked_files import TrackedFiles
 from ferrule.sandbox.own_files import describe_own_file
 from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.shell import placeholders
@@ -19,7 +21,6 @@ from ferrule.sandbox.shell.access_plan import AccessPlan, Mode
 from ferrule.sandbox.shell.backends.choice import Backend, choose_backend
 from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
 from ferrule.sandbox.shell.environment import clean_environment
-from ferrule.sandbox.shell.git_changes import RepositoryState, check_repositories, record_repositories
 from ferrule.sandbox.shell.hidden_hints import describe_hidden_files, find_named_files
 from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.launcher_client import PathVanished
@@ -29,7 +30,6 @@ from ferrule.sandbox.shell.protected_paths import ProtectedPaths
 from ferrule.sandbox.shell.proxy import FilteringProxy, RefusedHosts
 from ferrule.sandbox.shell.selftest import list_canaries, run_canaries
 from ferrule.sandbox.shell.settings import ShellSettings, make_planner, make_protected_paths
-from ferrule.sandbox.shell.tracked_files import TrackedFiles
 from ferrule.sandbox.shell.unsearched_folders import describe_unfinished, is_shut, reopen_folder
 from ferrule.sandbox.shell.validation import open_standard_input, validate_environment
 from ferrule.sandbox.shell.workspace_scan import ScanResult

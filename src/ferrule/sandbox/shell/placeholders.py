@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from ferrule.sandbox.shell.git_repositories import PLACEHOLDER_FILES
+from ferrule.sandbox.git.repositories import PLACEHOLDER_FILES
 from ferrule.sandbox.temporary_folders import TemporaryFolder, open_folders, remove_tree
 
 __all__ = [

@@ -13,8 +13,8 @@ import stat
 from collections.abc import Sequence
 from typing import Final
 
+from ferrule.sandbox.git.after_command import show_path
 from ferrule.sandbox.open_beneath import PathMoved, open_folder_beneath
-from ferrule.sandbox.shell.git_changes import show_path
 from ferrule.sandbox.shell.workspace_scan import can_search
 from ferrule.sandbox.visible_paths import is_within
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ferrule.sandbox.git_program import Git, find_git
+from ferrule.sandbox.git.program import Git, find_git
+from ferrule.sandbox.git.repositories import resolve_repository
 from ferrule.sandbox.shell.command_line.builtins import is_harmless_assignment
 from ferrule.sandbox.shell.command_line.find import finds_only_files, read_printed
 from ferrule.sandbox.shell.command_line.links import LinkSearch, are_plain_names, begin_plainly
@@ -25,7 +26,6 @@ from ferrule.sandbox.shell.command_line.programs import name_of_program
 from ferrule.sandbox.shell.command_line.reading_programs import READING_PROGRAMS
 from ferrule.sandbox.shell.command_line.syntax import PipedCommands, SimpleCommand, Statement, Word
 from ferrule.sandbox.shell.command_line.unwrapping import Program, unwrap
-from ferrule.sandbox.shell.git_repositories import resolve_repository
 
 __all__ = ["Listing", "read_listing"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ferrule.sandbox.git.commands import read_git
 from ferrule.sandbox.shell.command_line.find import read_find
-from ferrule.sandbox.shell.command_line.git import read_git
 from ferrule.sandbox.shell.command_line.options import Options, UnsureError, split_options
 from ferrule.sandbox.shell.command_line.outcome import (
     Outcome,

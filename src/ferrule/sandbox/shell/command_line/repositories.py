@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from ferrule.sandbox.shell.git_repositories import (
+from ferrule.sandbox.git.repositories import (
     REDIRECT,
     SETTINGS_FILES,
     list_settings_files,
     looks_like_repository,
 )
-from ferrule.sandbox.shell.git_settings import Setting, is_harmless, read_settings
+from ferrule.sandbox.git.settings import Setting, is_harmless, read_settings
 from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["may_become_repository", "may_run_settings"]

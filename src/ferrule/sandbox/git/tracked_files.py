@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from ferrule.sandbox.file_versions import read_version
-from ferrule.sandbox.git_program import Git, find_git
-from ferrule.sandbox.shell.git_repositories import find_common_folder, resolve_repository
+from ferrule.sandbox.git.program import Git, find_git
+from ferrule.sandbox.git.repositories import find_common_folder, resolve_repository
 
 __all__ = ["TrackedFiles"]
 

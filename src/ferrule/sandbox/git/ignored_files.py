@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ferrule.coding.search.ignore_files import find_unusable
-from ferrule.sandbox.git_program import Git
-from ferrule.sandbox.shell.git_repositories import resolve_repository
+from ferrule.sandbox.git.program import Git
+from ferrule.sandbox.git.repositories import resolve_repository
 
 __all__ = ["GENERATED", "IgnoredFiles", "make_repository"]
 

@@ -1,6 +1,6 @@
 """Finds what a command left in git repositories that would run programs outside of the sandbox, and disarms it.
 
-Existing repositories are read-only, or their settings and hooks are (`git_repositories.find_locked_parts`). Checked
+Existing repositories are read-only, or their settings and hooks are (`repositories.find_locked_parts`). Checked
 here, when the command and all its processes have ended, is what a mount can't prevent: new repositories, changes of
 bare ones, and in a writable `.git` new submodules and worktrees, links that lead out of it, and the next steps of a
 rebase.
@@ -21,11 +21,8 @@ from typing import Final
 
 from ferrule._util.terminal_text import escape_line
 from ferrule.sandbox.file_versions import make_version
-from ferrule.sandbox.links import LinkFollower
-from ferrule.sandbox.open_beneath import PathMoved, open_folder_beneath
-from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.shell.git_control_files import MissingFile
-from ferrule.sandbox.shell.git_repositories import (
+from ferrule.sandbox.git.control_files import MissingFile
+from ferrule.sandbox.git.repositories import (
     REDIRECT,
     SETTINGS_FILES,
     find_common_folder,
@@ -34,7 +31,10 @@ from ferrule.sandbox.shell.git_repositories import (
     list_submodules,
     resolve_repository,
 )
-from ferrule.sandbox.shell.git_settings import Setting, is_harmless, read_settings
+from ferrule.sandbox.git.settings import Setting, is_harmless, read_settings
+from ferrule.sandbox.links import LinkFollower
+from ferrule.sandbox.open_beneath import PathMoved, open_folder_beneath
+from ferrule.sandbox.regular_files import open_regular_file
 from ferrule.sandbox.visible_paths import is_within, is_within_any
 
 __all__ = ["RepositoryState", "check_repositories", "record_repositories", "show_path"]
@@ -189,7 +189,7 @@ def _list_folders(git: str) -> tuple[str, ...]:
 
 
 def _is_locked(git: str, granted: Sequence[str]) -> bool:
-    """Whether a command can't change a repository, as `git_control_files` protects it.
+    """Whether a command can't change a repository, as `control_files` protects it.
 
     Where a `.git` file or link leads to a folder that isn't a repository yet, the command may fill that folder.
     """

@@ -142,7 +142,7 @@ def find_locked_parts(git: str) -> list[str]:
     """The parts of a writable `.git` that stay read-only, existing or not, since git runs programs they name.
 
     The same parts of each submodule's repository in it, and of its worktrees, are included. Empty for a `.git` that
-    isn't a repository yet, so that a command can create one: what it creates is checked afterwards (`git_changes`).
+    isn't a repository yet, so that a command can create one: what it creates is checked afterwards (`after_command`).
     """
     if not any(os.path.lexists(os.path.join(git, name)) for name in ("HEAD", "config", REDIRECT)):
         return []

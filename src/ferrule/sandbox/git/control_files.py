@@ -2,7 +2,7 @@
 
 Hooks, settings and attributes are in `.git`, which is protected. A link, a pointer, a setting or a hard link makes git
 use a file elsewhere: protected are that file and each link on the way to it. What doesn't exist yet is listed, so that
-whatever a command creates there can be disarmed (`git_changes`).
+whatever a command creates there can be disarmed (`after_command`).
 """
 
 # Paths are strings here: sorted, compared and resolved by the hundred for each command.
@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ferrule.sandbox.file_versions import Inode, cache_by_version
-from ferrule.sandbox.links import LinkFollower
-from ferrule.sandbox.shell.git_repositories import (
+from ferrule.sandbox.git.repositories import (
     LOCKED,
     REDIRECT,
     SETTINGS_FILES,
@@ -26,7 +25,8 @@ from ferrule.sandbox.shell.git_repositories import (
     read_pointer_name,
     read_redirect,
 )
-from ferrule.sandbox.shell.git_settings import NamedPaths, find_named_paths, read_settings
+from ferrule.sandbox.git.settings import NamedPaths, find_named_paths, read_settings
+from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.visible_paths import is_within, is_within_any, list_ancestors
 
 __all__ = ["ControlFiles", "MissingFile", "find_enclosing_repository", "list_user_settings_files"]
@@ -90,7 +90,7 @@ class ControlFiles:
         self._add_named_by(files, os.path.dirname(git))
 
     def add_bare_repository(self, folder: str) -> None:
-        """Add what the settings of a repository name that isn't called `.git`; `git_changes` checks what is in it."""
+        """Add what the settings of a repository name that isn't called `.git`; `after_command` checks what is in it."""
         files = _list_settings_files(folder)
         settings = (setting for file in files for setting in read_settings(file) or ())
         trees = (setting.value for setting in settings if setting.name == "core.worktree" and setting.value)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 
-from ferrule.sandbox.git_program import Git
+from ferrule.sandbox.git.program import Git
 
 __all__ = ["CHUNK", "ObjectDamaged", "ObjectStore", "StoreFailed", "hash_content", "hash_stream"]
 
