@@ -19,10 +19,11 @@ from scripted_http import Reply, Request, json_reply
 from ferrule import ScriptedModel, ToolCall, ToolRegistry, model, tool
 from ferrule.agent.compaction import compact_conversation
 from ferrule.coding.agent import describe_files, make_agent
-from ferrule.coding.instructions import make_system_text, read_branch, read_project_instructions
+from ferrule.coding.instructions import make_system_text, read_project_instructions
 from ferrule.conversation import Conversation, Text, ToolResult, assistant, tool_message, user
 from ferrule.errors import ToolFailed
 from ferrule.models.context_sizes import find_context_size, look_up_context_size
+from ferrule.sandbox.git.state import read_branch
 
 
 def test_project_instructions_can_not_end_their_frame(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from called_tools import call_tool
 
-from ferrule.coding.search import ignore_files
+from ferrule.coding.search import ripgrep
 from ferrule.coding.search.ripgrep import find_ripgrep
 from ferrule.coding.search.tools import make_search_tools
 from ferrule.coding.workspace import Workspace
@@ -77,7 +77,7 @@ async def test_one_deeper_is_found_when_ripgrep_is_not_done_soon(
     make,
     monkeypatch: pytest.MonkeyPatch,  # type: ignore[no-untyped-def]
 ) -> None:
-    monkeypatch.setattr(ignore_files, "_PATIENCE", 0.2)
+    monkeypatch.setattr(ripgrep, "_PATIENCE", 0.2)
     what = make(project / "sub" / ".gitignore")
     (project / ".gitignore").write_text("ignored.txt\n")
     tools = make_search_tools(Workspace(project))

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ferrule.coding.checkpoints import Checkpoints, Report
-from ferrule.coding.checkpoints.git_state import is_committed_since, read_git_state
 from ferrule.coding.workspace import Workspace
+from ferrule.sandbox.git.state import is_committed_since, read_git_state
 
 COMMIT = "git add . && git -c user.name=a -c user.email=a@b commit -qm one"
 

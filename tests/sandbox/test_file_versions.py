@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.coding.checkpoints.git_state import is_committed_since, read_git_state
 from ferrule.coding.files.records import FileRecords
 from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.file_versions import is_settled, read_clock
-from ferrule.sandbox.git.settings import find_named_paths
+from ferrule.sandbox.git.control_files import find_named_paths
+from ferrule.sandbox.git.state import is_committed_since, read_git_state
 from ferrule.sandbox.git.tracked_files import TrackedFiles
 from ferrule.sandbox.hidden_paths import HIDDEN, HiddenPaths
 from ferrule.sandbox.links import LinkFollower

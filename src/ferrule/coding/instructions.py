@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,15 +12,12 @@ from ferrule._util.frame_tags import choose_tag
 from ferrule._util.terminal_text import escape_line
 from ferrule.errors import FileAccessRefused, SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.file_access import FileAccess
-from ferrule.sandbox.git.repositories import resolve_repository
-from ferrule.sandbox.regular_files import open_regular_file
+from ferrule.sandbox.git.state import find_repository, read_branch
 from ferrule.sandbox.shell.access_plan import Access
 
 FILE_NAME = "AGENTS.md"
 _LONGEST = 32_000
 """The most characters read of all `AGENTS.md` files together."""
-_LONGEST_HEAD = 4096
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 _RULES = """\
 You are a coding agent. You work on the user's files with the tools you are offered, and answer in the terminal.
@@ -77,32 +72,11 @@ def read_project_instructions(folder: Path) -> tuple[ProjectInstructions, ...]:
     return tuple(found)
 
 
-def find_repository(folder: Path) -> Path | None:
-    """Find the root of the git repository that a folder belongs to; None if there is none."""
-    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), None)
-
-
 def _list_folders(folder: Path, root: Path) -> Iterator[Path]:
     for place in (folder, *folder.parents):
         yield place
         if place == root:
             return
-
-
-def read_branch(folder: Path) -> str | None:
-    """Read the current branch of the folder's repository without running git; None if there is none."""
-    repository = find_repository(folder)
-    if repository is None:
-        return None
-    try:
-        with open_regular_file(str(Path(resolve_repository(str(repository / ".git")), "HEAD"))) as file:
-            head = "" if file is None else os.read(file, _LONGEST_HEAD).decode().strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    if head.startswith("ref:"):
-        return head.removeprefix("ref: refs/heads/")
-    # A link may lead anywhere: what isn't a commit's name may be a secret.
-    return f"detached at {head[:12]}" if _COMMIT.fullmatch(head) else None
 
 
 def make_system_text(

@@ -8,7 +8,7 @@
     print(await checkpoints.undo())
 
 `checkpoints` is the room's front, `history` records turns and takes them back, `scan` finds what is in the workspace,
-`restore` puts files back, `store` and `objects` keep contents as git objects.
+`restore` puts files back, `store` keeps contents as git objects (`sandbox/git/objects.py`).
 
 The store is never the user's repository: neither its index, HEAD, refs, settings nor hooks are written, and none of its
 settings apply. So the bytes of a file come back as they were, whatever its attributes say of line ends and filters.

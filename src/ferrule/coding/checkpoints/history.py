@@ -17,7 +17,6 @@ from pathlib import Path
 
 from ferrule.coding.checkpoints.beneath import find_stat, open_folder, read_entry, split_path
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, decode_tree, is_folder, is_unchanged
-from ferrule.coding.checkpoints.git_state import is_committed_since, read_git_state
 from ferrule.coding.checkpoints.report import NEVER_RESTORED, Report, TurnSummary
 from ferrule.coding.checkpoints.restore import (
     Restoration,
@@ -43,6 +42,7 @@ from ferrule.coding.checkpoints.turns import Change, SessionLock, Turn, is_sessi
 from ferrule.coding.checkpoints.undo_news import FILE_NAME, NewsFile, UndoNews, describe_for_model
 from ferrule.sandbox.git.ignored_files import IgnoredFiles
 from ferrule.sandbox.git.objects import ObjectStore
+from ferrule.sandbox.git.state import is_committed_since, read_git_state
 
 __all__ = ["Limits", "TurnHistory"]
 

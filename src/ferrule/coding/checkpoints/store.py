@@ -29,9 +29,8 @@ from ferrule._util.user_folders import find_data_folder, name_after_folder
 from ferrule.coding.checkpoints.entries import decode_tree, is_folder
 from ferrule.coding.checkpoints.scan import TreeScan
 from ferrule.coding.checkpoints.turns import TurnFiles, is_session_alive
-from ferrule.sandbox.git.ignored_files import make_repository
 from ferrule.sandbox.git.objects import ObjectDamaged, ObjectStore
-from ferrule.sandbox.git.program import Git, find_git
+from ferrule.sandbox.git.program import Git, find_git, make_repository
 
 __all__ = ["CheckpointStore", "StoreUnusable", "find_store_folder"]
 

@@ -13,9 +13,9 @@ from typing import Final
 from ferrule._util.pluralize import pluralize
 from ferrule.coding.search.bounded_process import HelperEnd, run_helper
 from ferrule.coding.search.globs import compile_glob
-from ferrule.coding.search.ignore_files import describe_unusable, find_unusable, run_without_unusable
-from ferrule.coding.search.ripgrep import find_ripgrep, list_file_arguments
+from ferrule.coding.search.ripgrep import find_ripgrep, list_file_arguments, run_without_unusable
 from ferrule.sandbox.file_access import AccessSnapshot
+from ferrule.sandbox.git.ignored_files import describe_unusable, find_unusable, make_listing_command
 from ferrule.sandbox.git.program import find_git
 from ferrule.sandbox.shell.access_plan import Access
 
@@ -107,9 +107,7 @@ async def _list_with_git(root: str, base: str, listed: list[bytes], seconds: flo
     git = find_git(base)
     if git is None:
         return HelperEnd(None, "")
-    # Of the repository's settings, `core.fsmonitor` and those for fetching a missing object name programs to run.
-    arguments = [git, "-c", "core.fsmonitor=false", "ls-files", "-coz", "--exclude-standard", "--", "."]
-    environment = {"GIT_ALLOW_PROTOCOL": "none", "GIT_OPTIONAL_LOCKS": "0"}
+    arguments, environment = make_listing_command(git)
     take = _keep_in(listed)
     try:
         return await run_helper(arguments, root, take, seconds=seconds, separator=b"\0", environment=environment)

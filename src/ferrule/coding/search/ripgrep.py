@@ -1,22 +1,41 @@
-"""Finds ripgrep, and writes its arguments: those of a search, and those that list files."""
+"""Finds ripgrep, writes its arguments, and runs it without files such as .gitignore that can't be relied on.
+
+Those of the folders on the way to a search are looked at before it starts, all others only if it isn't done soon:
+looking for them in every folder takes longer than most searches.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["SearchRequest", "find_ripgrep", "list_file_arguments", "list_search_arguments", "open_glob_file"]
+from ferrule.coding.search.bounded_process import HelperEnd
+from ferrule.sandbox.git.ignored_files import UnusableIgnoreFiles, describe_unusable, find_unusable, find_unusable_above
+
+__all__ = [
+    "SearchRequest",
+    "find_ripgrep",
+    "list_file_arguments",
+    "list_search_arguments",
+    "open_glob_file",
+    "run_without_unusable",
+]
 
 _MOST_EXCLUDED: Final = 1000
 """Hidden paths that ripgrep is told not to open; matches in any more are dropped after the search."""
+_PATIENCE: Final = 1.0
+"""Seconds of a search after which all folders are looked at for unusable ignore files."""
 _SPECIAL: Final = re.compile(r"([\\*?\[\]{}!# ])")
 
 
@@ -93,3 +112,54 @@ def open_glob_file(glob: str | None) -> Iterator[Path | None]:
         file.write(f"*\n!*/\n!{text}\n!{below}/**\n")
         file.flush()
         yield Path(file.name)
+
+
+async def run_without_unusable(
+    root: str, base: str, seconds: float, start: Callable[[Sequence[str], float], Awaitable[HelperEnd]]
+) -> tuple[HelperEnd, list[str]]:
+    """Run ripgrep by `start`, which takes further arguments and seconds, and begins its results anew each time.
+
+    Returns how it ended, and what a reader of the results should know. Raises what `start` raises.
+    """
+    ends = time.monotonic() + seconds
+    unusable = await asyncio.to_thread(find_unusable_above, root, base)
+    running = asyncio.ensure_future(start(_list_ignore_options(unusable, base), seconds))
+    try:
+        await asyncio.wait({running}, timeout=_PATIENCE)
+        if not running.done() or _is_killed(running.result()):
+            more = await asyncio.to_thread(find_unusable, root, base)
+            if more.keys() - unusable.keys():
+                unusable |= more
+                await _stop(running)
+                left = max(0.1, ends - time.monotonic())
+                running = asyncio.ensure_future(start(_list_ignore_options(unusable, base), left))
+        end = await running
+    finally:
+        await _stop(running)
+    notes = describe_unusable(unusable, base)
+    return end, [*notes, "not complete: ripgrep was stopped, for want of memory"] if _is_killed(end) else notes
+
+
+def _is_killed(end: HelperEnd) -> bool:
+    return end.status is not None and end.status < 0
+
+
+async def _stop(running: asyncio.Future[HelperEnd]) -> None:
+    running.cancel()
+    with suppress(asyncio.CancelledError, OSError):
+        await running
+
+
+def _list_ignore_options(unusable: UnusableIgnoreFiles, base: str) -> list[str]:
+    """The options that keep ripgrep from reading them, and nearly all others of their kind.
+
+    It has no option for a single one; those of the allowed folder itself are given to it by name.
+    """
+    names = {os.path.basename(path) for path in unusable}  # noqa: PTH119
+    arguments = ["--no-ignore-dot"] if names & {".ignore", ".rgignore"} else []
+    arguments += ["--no-ignore-vcs"] if names & {".gitignore", "exclude"} else []
+    hidden = ([".ignore", ".rgignore"] if "--no-ignore-dot" in arguments else []) + (
+        [".gitignore"] if "--no-ignore-vcs" in arguments else []
+    )
+    kept = [f"{base}/{name}" for name in hidden if f"{base}/{name}" not in unusable]
+    return [*arguments, *(f"--ignore-file={path}" for path in kept if os.path.isfile(path))]  # noqa: PTH113

@@ -22,10 +22,15 @@ from ferrule.coding.files.editor_config import find_charset
 from ferrule.coding.files.text_files import decode_file
 from ferrule.coding.search.bounded_process import HelperEnd, run_helper
 from ferrule.coding.search.globs import GlobInvalid, compile_glob
-from ferrule.coding.search.ignore_files import run_without_unusable
 from ferrule.coding.search.listing import NO_RIPGREP, list_files_below
 from ferrule.coding.search.matches import FoundLine, MatchCollector, fingerprint_line, render_matches
-from ferrule.coding.search.ripgrep import SearchRequest, find_ripgrep, list_search_arguments, open_glob_file
+from ferrule.coding.search.ripgrep import (
+    SearchRequest,
+    find_ripgrep,
+    list_search_arguments,
+    open_glob_file,
+    run_without_unusable,
+)
 from ferrule.coding.search.tree import render_tree
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import FerruleError, FileAccessRefused, ToolFailed, ToolRetry

@@ -1,7 +1,7 @@
 """What git's commands do, and which options keep it so: data, and the reading of a git command line.
 
 Reading commands may still run what a repository's settings name (a file system monitor, a diff driver), which
-`repositories.py` looks at; a command that only reads runs where nothing can be written.
+`settings.may_run_settings` looks at; a command that only reads runs where nothing can be written.
 """
 
 from __future__ import annotations

@@ -6,11 +6,13 @@ whatever a command creates there can be disarmed (`after_command`).
 """
 
 # Paths are strings here: sorted, compared and resolved by the hundred for each command.
-# ruff: noqa: PTH110, PTH111, PTH113, PTH118, PTH120
+# ruff: noqa: PTH110, PTH111, PTH113, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,11 +27,11 @@ from ferrule.sandbox.git.repositories import (
     read_pointer_name,
     read_redirect,
 )
-from ferrule.sandbox.git.settings import NamedPaths, find_named_paths, read_settings
+from ferrule.sandbox.git.settings import list_user_settings_files, read_settings
 from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.visible_paths import is_within, is_within_any, list_ancestors
 
-__all__ = ["ControlFiles", "MissingFile", "find_enclosing_repository", "list_user_settings_files"]
+__all__ = ["ControlFiles", "MissingFile", "NamedPaths", "find_named_paths"]
 
 _HOOKS: Final = (
     *("applypatch-msg", "commit-msg", "fsmonitor-watchman", "p4-changelist", "p4-post-changelist", "p4-pre-submit"),
@@ -39,6 +41,17 @@ _HOOKS: Final = (
     *("reference-transaction", "sendemail-validate", "update"),
 )
 """The hooks of git 2.54 (githooks(5))."""
+_MAX_INCLUDED: Final = 100
+_LONGEST_LINE: Final = 10_000
+# Settings whose value is a command line, of which each word that is a file of the workspace is run or read as code.
+_COMMANDS: Final = re.compile(
+    r"core\.(fsmonitor|sshcommand|gitproxy|editor|pager|askpass|alternaterefscommand)|sequence\.editor|credential\..*"
+    r"|gpg\..*(program|command)|(filter|diff|merge)\.\..*|(diff|interactive|pager|sendemail|instaweb|lfs)\..*"
+    r"|(difftool|mergetool|guitool|browser|man|trailer|tar|hook)\.\..*|remote\.\.(uploadpack|receivepack)"
+    r"|uploadpack\.packobjectshook|imap\.tunnel|submodule\.\.update"
+)
+_WORDS: Final = re.compile(r"[\w./@+-]+")
+_INTERPRETERS: Final = frozenset({"sh", "bash", "dash", "zsh", "python", "python3", "node", "perl", "ruby"})
 
 
 _NO_HOOKS: Final[tuple[tuple[str, ...], tuple[Inode, ...]]] = (), ()
@@ -191,23 +204,88 @@ def _list_linked_hooks(folder: str) -> tuple[tuple[str, ...], tuple[Inode, ...]]
     return tuple(links), tuple(linked)
 
 
-def find_enclosing_repository(workspace: str) -> str | None:
-    """The `.git` of the repository that a workspace without one of its own is in."""
-    for folder in list_ancestors(workspace):
-        git = os.path.join(folder, ".git")
-        if os.path.lexists(git):
-            return git
-    return None
+@dataclass(frozen=True, slots=True)
+class NamedPaths:
+    """What a file of settings names, as git would open it: links aren't resolved, and most words aren't files."""
+
+    settings: tuple[str, ...] = ()
+    """Files of further settings, and of attributes."""
+    hooks: tuple[str, ...] = ()
+    """Folders of hooks."""
+    words: tuple[str, ...] = ()
+    """The words of command lines as paths."""
+    programs: tuple[str, ...] = ()
+    """Those of them that a command line would run as a program or script of the working tree."""
+    linked: tuple[Inode, ...] = ()
+    """The file itself, if it has other names too (hard links)."""
 
 
-def list_user_settings_files() -> Iterable[str]:
-    """The files, existing or not, of settings that the user's git reads in each repository."""
-    environment = os.environ
-    if "GIT_CONFIG_NOSYSTEM" not in environment:
-        yield environment.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
-    if "GIT_CONFIG_GLOBAL" in environment:
-        yield environment["GIT_CONFIG_GLOBAL"]
-        return
-    home = os.path.expanduser("~")
-    yield os.path.join(environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
-    yield os.path.join(home, ".gitconfig")
+_NOTHING: tuple[NamedPaths, tuple[str, ...]] = NamedPaths(), ()
+
+
+def find_named_paths(file: str, tree: str) -> list[NamedPaths]:
+    """What a file of settings, and each that it includes, names; `tree` is the working tree."""
+    found: dict[str, NamedPaths] = {}
+    waiting = [file]
+    while waiting and len(found) < _MAX_INCLUDED:
+        path = waiting.pop()
+        if path not in found:
+            named, included = _find_named_paths(path, tree)
+            found[path] = named
+            waiting += included
+    return list(found.values())
+
+
+@cache_by_version(_NOTHING)
+def _find_named_paths(file: str, tree: str) -> tuple[NamedPaths, tuple[str, ...]]:
+    """What one file names, and the files that it includes, whatever the condition."""
+    settings, hooks, words, programs, included = (list[str]() for _ in range(5))
+    for setting in read_settings(file, or_link=True) or ():
+        value = os.path.expanduser(setting.value or "")
+        if setting.name in ("include.path", "includeif..path") and value:
+            included.append(os.path.join(os.path.dirname(file), value))
+        elif setting.name == "core.attributesfile" and value:
+            settings.append(os.path.join(tree, value))
+        elif setting.name == "core.hookspath" and value:
+            hooks.append(os.path.join(tree, value))
+        elif setting.name == "init.templatedir" and value:
+            hooks.append(os.path.join(tree, value, "hooks"))
+            settings.append(os.path.join(tree, value, "config"))
+        elif _COMMANDS.fullmatch(setting.name) or (setting.name.startswith("alias.") and value.startswith("!")):
+            found = _split_words(value)
+            words += [os.path.join(tree, word) for word in _list_words(value, found)]
+            programs += [os.path.join(tree, word) for word in _find_program(found)]
+    named = NamedPaths((*settings, *included), tuple(hooks), tuple(words), tuple(programs), _find_linked(file))
+    return named, tuple(included)
+
+
+def _find_linked(file: str) -> tuple[Inode, ...]:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return ()
+    return ((status.st_dev, status.st_ino),) if status.st_nlink > 1 else ()
+
+
+def _find_program(words: list[str]) -> list[str]:
+    """The word of a command line that names a file to run, at its beginning or after an interpreter."""
+    if words[:1] and "/" in words[0]:
+        return words[:1]
+    is_script = len(words) > 1 and words[0] in _INTERPRETERS and not words[1].startswith("-")
+    return words[1:2] if is_script else []
+
+
+def _list_words(value: str, words: list[str]) -> dict[str, None]:
+    """The words of a command line, and what looks like a path in a script in it: `sh -c '. "$top"/tools/x.sh'`."""
+    parts = [part for each in _WORDS.findall(value) if "/" in (part := each.rstrip("./"))]
+    return dict.fromkeys((*words, *parts, *(part.lstrip("/") for part in parts if part.strip("/"))))
+
+
+def _split_words(value: str) -> list[str]:
+    # `shlex` takes quadratic time for a long word.
+    if len(value) > _LONGEST_LINE:
+        return [word.strip("'\"") for word in value.lstrip("!").split()]
+    try:
+        return shlex.split(value.lstrip("!"))
+    except ValueError:
+        return value.split()

@@ -1,20 +1,40 @@
-"""Decides which ignored files a checkpoint leaves out: the largest, once all have more than the limit."""
+"""What git ignores: the files that say so, which of those can be relied on, and the ignored files of a workspace.
 
+ripgrep and git read whatever is called `.gitignore`: a pipe keeps them waiting, a device or a huge file fills the
+memory. `IgnoredFiles` lists what is ignored, and decides which of it a checkpoint leaves out: the largest, once all
+have more than the limit.
+"""
+
+# Paths are strings here, as in the rest of the sandbox.
 # ruff: noqa: PTH112, PTH113, PTH114, PTH118
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from ferrule.coding.search.ignore_files import find_unusable
+from ferrule._util.file_size import describe_size
+from ferrule._util.pluralize import pluralize
+from ferrule._util.terminal_text import escape_line
 from ferrule.sandbox.git.program import Git
 from ferrule.sandbox.git.repositories import resolve_repository
+from ferrule.sandbox.open_beneath import describe_kind
 
-__all__ = ["GENERATED", "IgnoredFiles", "make_repository"]
+__all__ = [
+    "GENERATED",
+    "IgnoredFiles",
+    "UnusableIgnoreFiles",
+    "describe_unusable",
+    "find_unusable",
+    "find_unusable_above",
+    "make_listing_command",
+]
 
 _MAX_FILES = 20_000
 _SECONDS = 30.0
@@ -22,15 +42,78 @@ _PATIENCE = 3.0
 """Seconds after which what git may be waiting for is looked for."""
 GENERATED = frozenset(("node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache", ".pytest_cache"))
 """Folders that count as ignored also where nothing says so: they are made by programs, and large."""
+_IGNORE_FILES: Final = (".gitignore", ".ignore", ".rgignore")
+_MOST_BYTES: Final = 4 * 1024 * 1024
+"""The longest of such files that is read."""
+_LONGEST_SCAN: Final = 5.0
+_MOST_NAMED: Final = 3
+
+UnusableIgnoreFiles = dict[str, str]
+"""Paths of files that can't be relied on, each with what it is."""
 
 
-def make_repository(folder: str, settings: str = "") -> None:
-    """Make an empty repository: what git needs to see, and nothing that it would run. Raises `OSError`."""
-    for name in ("objects/pack", "objects/info", "refs/heads", "info"):
-        Path(folder, name).mkdir(mode=0o700, parents=True, exist_ok=True)
-    Path(folder, "HEAD").write_text("ref: refs/heads/none\n")
-    version = 1 if settings else 0
-    Path(folder, "config").write_text(f"[core]\n\trepositoryformatversion = {version}\n\tbare = false\n{settings}")
+def find_unusable_above(root: str, base: str) -> UnusableIgnoreFiles:
+    """Those in the folders from the path `root` up to the allowed folder `base`."""
+    folder, paths = root, [f"{base}/.git/info/exclude"]
+    while True:
+        paths += [f"{folder}/{name}" for name in _IGNORE_FILES]
+        if folder in (base, "/"):
+            break
+        folder = os.path.dirname(folder)  # noqa: PTH120 - strings, for each folder
+    return _check(paths, base)
+
+
+def find_unusable(root: str, base: str) -> UnusableIgnoreFiles:
+    """Those in all folders below `root`, as far as they are found within five seconds."""
+    ends, waiting, found = time.monotonic() + _LONGEST_SCAN, [root], UnusableIgnoreFiles()
+    while waiting and time.monotonic() < ends:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.name in _IGNORE_FILES:
+                    found |= _check([entry.path], base)
+                elif entry.name != ".git" and entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+    return found
+
+
+def _check(paths: Iterable[str], base: str) -> UnusableIgnoreFiles:
+    return {path: problem for path in paths if (problem := _describe_problem(path, base))}
+
+
+def _describe_problem(path: str, base: str) -> str:
+    """Why a file can't be used; empty if it can, or isn't there."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return ""
+    real = os.path.realpath(path)
+    if real != path and not real.startswith(f"{base}/"):
+        return "a link to outside"
+    if stat.S_ISDIR(status.st_mode):
+        return ""
+    if not stat.S_ISREG(status.st_mode):
+        return describe_kind(status.st_mode)
+    return f"{describe_size(status.st_size)} long" if status.st_size > _MOST_BYTES else ""
+
+
+def describe_unusable(unusable: UnusableIgnoreFiles, base: str) -> list[str]:
+    """What a reader of the result should know; nothing if there are none."""
+    if not unusable:
+        return []
+    named = [f"{escape_line(path[len(base) + 1 :])} ({what})" for path, what in sorted(unusable.items())[:_MOST_NAMED]]
+    more = f" and {len(unusable) - _MOST_NAMED:,} more" if len(unusable) > _MOST_NAMED else ""
+    count = pluralize(len(unusable), "file that says what to ignore isn't", "files that say what to ignore aren't")
+    return [f"{count} read, so ignored files may be listed: {', '.join(named)}{more}"]
+
+
+def make_listing_command(program: str) -> tuple[list[str], dict[str, str]]:
+    """The command that lists the files below a folder that git doesn't ignore, ended by NUL, and its environment.
+
+    Git reads the repository's settings for it, of which `core.fsmonitor` and those for fetching a missing object name
+    programs to run.
+    """
+    arguments = [program, "-c", "core.fsmonitor=false", "ls-files", "-coz", "--exclude-standard", "--", "."]
+    return arguments, {"GIT_ALLOW_PROTOCOL": "none", "GIT_OPTIONAL_LOCKS": "0"}
 
 
 @dataclass(slots=True)

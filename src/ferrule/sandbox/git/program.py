@@ -1,5 +1,6 @@
 """Runs git outside of the sandbox, on a repository of ferrule's own, with none of the user's or others' settings."""
 
+# Paths are strings here, as in the rest of the sandbox.
 # ruff: noqa: PTH113, PTH117, PTH118
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ferrule.sandbox.visible_paths import is_within
 
-__all__ = ["Git", "find_git"]
+__all__ = ["Git", "find_git", "make_repository"]
 
 _SECONDS = 600.0
 
@@ -92,3 +94,12 @@ def find_git(workspace: str) -> str | None:
         if os.path.isabs(folder) and not is_own and os.path.isfile(program) and os.access(program, os.X_OK):
             return os.path.join(folder, "git")
     return None
+
+
+def make_repository(folder: str, settings: str = "") -> None:
+    """Make an empty repository: what git needs to see, and nothing that it would run. Raises `OSError`."""
+    for name in ("objects/pack", "objects/info", "refs/heads", "info"):
+        Path(folder, name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    Path(folder, "HEAD").write_text("ref: refs/heads/none\n")
+    version = 1 if settings else 0
+    Path(folder, "config").write_text(f"[core]\n\trepositoryformatversion = {version}\n\tbare = false\n{settings}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.file_versions import cache_by_version
 from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.visible_paths import is_within
+from ferrule.sandbox.visible_paths import is_within, list_ancestors
 
 __all__ = [
     "LOCKED",
@@ -24,6 +24,7 @@ __all__ = [
     "SETTINGS_FILES",
     "Parts",
     "find_common_folder",
+    "find_enclosing_repository",
     "find_locked_parts",
     "find_writable_paths",
     "find_written_repository",
@@ -229,3 +230,12 @@ def _read_text(path: str) -> str | None:
     except (OSError, UnicodeDecodeError):
         return None
     return text if text is not None and "\0" not in text else None
+
+
+def find_enclosing_repository(workspace: str) -> str | None:
+    """The `.git` of the repository that a workspace without one of its own is in."""
+    for folder in list_ancestors(workspace):
+        git = os.path.join(folder, ".git")
+        if os.path.lexists(git):
+            return git
+    return None

@@ -1,30 +1,36 @@
-"""Reads the settings of git repositories: which of them make git run programs, and which files they name.
+"""Reads the settings of git repositories, and tells which of them make git run programs or read other settings.
 
 Git's own parser isn't used, since a command may have written the file. What isn't known to be harmless, or can't be
 read, counts as dangerous.
 """
 
 # Paths are strings here, as in the rest of the sandbox.
-# ruff: noqa: PTH111, PTH114, PTH116, PTH118, PTH120
+# ruff: noqa: PTH111, PTH114, PTH118, PTH120
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from ferrule.sandbox.file_versions import Inode, cache_by_version
+from ferrule.sandbox.git.repositories import REDIRECT, SETTINGS_FILES, list_settings_files, looks_like_repository
 from ferrule.sandbox.regular_files import open_regular_file
 from ferrule.sandbox.visible_paths import is_within
 
-__all__ = ["NamedPaths", "Setting", "find_named_paths", "is_harmless", "parse_settings", "read_settings"]
+__all__ = [
+    "Setting",
+    "is_harmless",
+    "list_user_settings_files",
+    "may_become_repository",
+    "may_run_settings",
+    "parse_settings",
+    "read_settings",
+]
 
 _MAX_BYTES = 1024 * 1024
-_MAX_INCLUDED = 100
-_LONGEST_LINE = 10_000
 _SECTION = re.compile(r'[ \t]*\[[ \t]*([A-Za-z0-9.-]+)[ \t]*(?:"((?:[^"\\]|\\.)*)")?[ \t]*\]')
 _ENTRY = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?")
 _EMPTY = re.compile(r"[ \t]*(?:[#;].*)?")
@@ -66,15 +72,11 @@ _HARMLESS_BY_NAME: Final[dict[str, str]] = {
 _HARMLESS_SECTIONS: Final = frozenset({"color", "advice"})
 _SAFE_UPDATES: Final = frozenset({"checkout", "rebase", "merge", "none"})
 _BOOLEANS: Final = frozenset({"", "true", "false", "yes", "no", "on", "off", "1", "0"})
-# Settings whose value is a command line, of which each word that is a file of the workspace is run or read as code.
-_COMMANDS: Final = re.compile(
-    r"core\.(fsmonitor|sshcommand|gitproxy|editor|pager|askpass|alternaterefscommand)|sequence\.editor|credential\..*"
-    r"|gpg\..*(program|command)|(filter|diff|merge)\.\..*|(diff|interactive|pager|sendemail|instaweb|lfs)\..*"
-    r"|(difftool|mergetool|guitool|browser|man|trailer|tar|hook)\.\..*|remote\.\.(uploadpack|receivepack)"
-    r"|uploadpack\.packobjectshook|imap\.tunnel|submodule\.\.update"
+
+_NAMES = frozenset({".git", "HEAD", "objects", "refs", REDIRECT, *SETTINGS_FILES})
+_RUN_BY_READING = re.compile(
+    r"|core\.(?:fsmonitor|worktree)|diff\.(?:external|\.command|\.textconv)|filter\..*|include(?:if)?\..*|gpg\..*program"
 )
-_WORDS: Final = re.compile(r"[\w./@+-]+")
-_INTERPRETERS: Final = frozenset({"sh", "bash", "dash", "zsh", "python", "python3", "node", "perl", "ruby"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,93 +152,6 @@ def is_harmless(setting: Setting, repository: str, root: str) -> bool:
     return key in _HARMLESS.get(section, "").split() and "::" not in value
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPaths:
-    """What a file of settings names, as git would open it: links aren't resolved, and most words aren't files."""
-
-    settings: tuple[str, ...] = ()
-    """Files of further settings, and of attributes."""
-    hooks: tuple[str, ...] = ()
-    """Folders of hooks."""
-    words: tuple[str, ...] = ()
-    """The words of command lines as paths."""
-    programs: tuple[str, ...] = ()
-    """Those of them that a command line would run as a program or script of the working tree."""
-    linked: tuple[Inode, ...] = ()
-    """The file itself, if it has other names too (hard links)."""
-
-
-_NOTHING: tuple[NamedPaths, tuple[str, ...]] = NamedPaths(), ()
-
-
-def find_named_paths(file: str, tree: str) -> list[NamedPaths]:
-    """What a file of settings, and each that it includes, names; `tree` is the working tree."""
-    found: dict[str, NamedPaths] = {}
-    waiting = [file]
-    while waiting and len(found) < _MAX_INCLUDED:
-        path = waiting.pop()
-        if path not in found:
-            named, included = _find_named_paths(path, tree)
-            found[path] = named
-            waiting += included
-    return list(found.values())
-
-
-@cache_by_version(_NOTHING)
-def _find_named_paths(file: str, tree: str) -> tuple[NamedPaths, tuple[str, ...]]:
-    """What one file names, and the files that it includes, whatever the condition."""
-    settings, hooks, words, programs, included = (list[str]() for _ in range(5))
-    for setting in read_settings(file, or_link=True) or ():
-        value = os.path.expanduser(setting.value or "")
-        if setting.name in ("include.path", "includeif..path") and value:
-            included.append(os.path.join(os.path.dirname(file), value))
-        elif setting.name == "core.attributesfile" and value:
-            settings.append(os.path.join(tree, value))
-        elif setting.name == "core.hookspath" and value:
-            hooks.append(os.path.join(tree, value))
-        elif setting.name == "init.templatedir" and value:
-            hooks.append(os.path.join(tree, value, "hooks"))
-            settings.append(os.path.join(tree, value, "config"))
-        elif _COMMANDS.fullmatch(setting.name) or (setting.name.startswith("alias.") and value.startswith("!")):
-            found = _split_words(value)
-            words += [os.path.join(tree, word) for word in _list_words(value, found)]
-            programs += [os.path.join(tree, word) for word in _find_program(found)]
-    named = NamedPaths((*settings, *included), tuple(hooks), tuple(words), tuple(programs), _find_linked(file))
-    return named, tuple(included)
-
-
-def _find_linked(file: str) -> tuple[Inode, ...]:
-    try:
-        status = os.stat(file)
-    except OSError:
-        return ()
-    return ((status.st_dev, status.st_ino),) if status.st_nlink > 1 else ()
-
-
-def _find_program(words: list[str]) -> list[str]:
-    """The word of a command line that names a file to run, at its beginning or after an interpreter."""
-    if words[:1] and "/" in words[0]:
-        return words[:1]
-    is_script = len(words) > 1 and words[0] in _INTERPRETERS and not words[1].startswith("-")
-    return words[1:2] if is_script else []
-
-
-def _list_words(value: str, words: list[str]) -> dict[str, None]:
-    """The words of a command line, and what looks like a path in a script in it: `sh -c '. "$top"/tools/x.sh'`."""
-    parts = [part for each in _WORDS.findall(value) if "/" in (part := each.rstrip("./"))]
-    return dict.fromkeys((*words, *parts, *(part.lstrip("/") for part in parts if part.strip("/"))))
-
-
-def _split_words(value: str) -> list[str]:
-    # `shlex` takes quadratic time for a long word.
-    if len(value) > _LONGEST_LINE:
-        return [word.strip("'\"") for word in value.lstrip("!").split()]
-    try:
-        return shlex.split(value.lstrip("!"))
-    except ValueError:
-        return value.split()
-
-
 def _unquote(value: str) -> str:
     """The value without comments and quotes, as git reads it."""
     found, is_quoted, is_escaped = [], False, False
@@ -253,3 +168,68 @@ def _unquote(value: str) -> str:
         else:
             found.append(each)
     return "".join(found).rstrip(" \t")
+
+
+def may_run_settings(folder: str, workspace: str) -> bool | None:
+    """Whether the settings of the repository that `folder` is in may run a program; None for the workspace's own.
+
+    The workspace's own settings, which no command can write, count only if they name what a reading command runs. In
+    other repositories, all that isn't known to be harmless does.
+    """
+    found = _find_repository(os.path.realpath(folder), workspace)
+    if found is None:
+        return False
+    is_own = found == os.path.join(workspace, ".git")
+    for path in list_settings_files(found):
+        try:
+            status = os.lstat(path)
+        except OSError:
+            continue
+        version = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+        if _has_danger(path, workspace, is_own, *version):
+            return None if is_own else True
+    return False
+
+
+def may_become_repository(written: Iterable[str]) -> bool:
+    """Whether writing these paths may make a repository, or change the settings of one."""
+    return any(not _NAMES.isdisjoint(path.split("/")) for path in written)
+
+
+def _find_repository(folder: str, workspace: str) -> str | None:
+    """The `.git`, or the folder itself, that git takes for the repository which `folder`, in the workspace, is in."""
+    while is_within(folder, workspace):
+        git = os.path.join(folder, ".git")
+        if os.path.lexists(git):
+            return git
+        if looks_like_repository(folder):
+            return folder
+        folder = os.path.dirname(folder)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _has_danger(path: str, workspace: str, is_own: bool, *_version: int) -> bool:
+    settings = read_settings(path) or ()
+    return any(
+        not is_harmless(one, os.path.dirname(path), workspace)
+        and not (is_own and (not _RUN_BY_READING.fullmatch(one.name) or _is_large_file_filter(one)))
+        for one in settings
+    )
+
+
+def _is_large_file_filter(setting: Setting) -> bool:
+    return setting.name.startswith("filter..") and re.match(r"git-lfs |true$|false$", setting.value or "") is not None
+
+
+def list_user_settings_files() -> Iterable[str]:
+    """The files, existing or not, of settings that the user's git reads in each repository."""
+    environment = os.environ
+    if "GIT_CONFIG_NOSYSTEM" not in environment:
+        yield environment.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
+    if "GIT_CONFIG_GLOBAL" in environment:
+        yield environment["GIT_CONFIG_GLOBAL"]
+        return
+    home = os.path.expanduser("~")
+    yield os.path.join(environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
+    yield os.path.join(home, ".gitconfig")

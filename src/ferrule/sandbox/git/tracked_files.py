@@ -14,19 +14,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from ferrule.sandbox.file_versions import read_version
-from ferrule.sandbox.git.program import Git, find_git
+from ferrule.sandbox.git.program import Git, find_git, make_repository
 from ferrule.sandbox.git.repositories import find_common_folder, resolve_repository
 
-__all__ = ["TrackedFiles"]
+__all__ = ["TrackedFiles", "list_tracked_names"]
 
 _MODES: Final = {b"100644": 0o444, b"100755": 0o555}
 _CONVERTING: Final = ("filter", "ident", "working-tree-encoding")
 _MAX_FILES: Final = 100
 _MAX_BYTES: Final = 1024 * 1024
 _SECONDS: Final = 10.0
+_LISTING_SECONDS: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -84,11 +86,9 @@ class TrackedFiles:
 
     def _make_repository(self) -> str:
         """An empty repository of our own, so that git reads none of the workspace's settings."""
-        repository = Path(self.folder, "repository")
-        for name in ("objects", "refs"):
-            (repository / name).mkdir(parents=True, exist_ok=True)
-        (repository / "HEAD").write_text("ref: refs/heads/main\n", encoding="ascii")
-        return str(repository)
+        repository = os.path.join(self.folder, "repository")
+        make_repository(repository)
+        return repository
 
     def _copy(self, reader: _Reader, blob: str, mode: int) -> str | None:
         key = reader.tree, blob, mode
@@ -137,11 +137,33 @@ class _Reader:
         return self.git.run(*arguments, folder=self.tree, environment=self.environment, seconds=_SECONDS)
 
 
+def list_tracked_names(folder: str) -> str:
+    """The names, separated by NUL, in the index of the repository that `folder` is in. Raises `OSError`."""
+    tree = _find_tree(folder, {})
+    if tree is None:
+        raise OSError("it isn't in a repository")
+    program, index = find_git(tree), os.path.join(resolve_repository(os.path.join(tree, ".git")), "index")
+    if program is None or not os.path.isfile(index):
+        raise OSError("there is no git, or no index")
+    # In a repository of our own, git takes no settings from the workspace.
+    with TemporaryDirectory(prefix="ferrule-") as repository:
+        make_repository(repository)
+        git, environment = Git(program, repository), {"GIT_WORK_TREE": tree, "GIT_INDEX_FILE": index}
+        names = git.run("ls-files", "-z", folder=tree, environment=environment, seconds=_LISTING_SECONDS)
+    return os.fsdecode(names).rstrip("\0")
+
+
 def _find_tree(folder: str, known: dict[str, str | None]) -> str | None:
     """The working tree that a folder is in; `known` are those of folders asked for before."""
-    if folder not in known:
+    passed = []
+    while folder not in known:
+        passed.append(folder)
         if os.path.lexists(os.path.join(folder, ".git")):
             known[folder] = folder
+        elif folder == "/":
+            known[folder] = None
         else:
-            known[folder] = None if folder == "/" else _find_tree(os.path.dirname(folder), known)
-    return known[folder]
+            folder = os.path.dirname(folder)
+    tree = known[folder]
+    known.update(dict.fromkeys(passed, tree))
+    return tree

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ferrule.errors import SandboxInputError, SandboxUnavailable, choose_advice
 from ferrule.sandbox.file_versions import Inode
-from ferrule.sandbox.git.control_files import ControlFiles, MissingFile, find_enclosing_repository
-from ferrule.sandbox.git.repositories import find_locked_parts, find_writable_paths
+from ferrule.sandbox.git.control_files import ControlFiles, MissingFile
+from ferrule.sandbox.git.repositories import find_enclosing_repository, find_locked_parts, find_writable_paths
 from ferrule.sandbox.hidden_paths import PROTECTED, ProtectedNames
 from ferrule.sandbox.installation import Installation
 from ferrule.sandbox.links import LinkFollower

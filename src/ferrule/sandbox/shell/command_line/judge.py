@@ -8,6 +8,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from functools import partial
 
+from ferrule.sandbox.git.settings import may_become_repository, may_run_settings
 from ferrule.sandbox.shell.command_line.builtins import (
     SETTING_BUILTINS,
     UNREADABLE_BUILTINS,
@@ -25,7 +26,6 @@ from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.outcome import Outcome
 from ferrule.sandbox.shell.command_line.parsing import parse_sequence
 from ferrule.sandbox.shell.command_line.programs import judge_program, name_of_program
-from ferrule.sandbox.shell.command_line.repositories import may_become_repository, may_run_settings
 from ferrule.sandbox.shell.command_line.syntax import (
     AndOr,
     Compound,

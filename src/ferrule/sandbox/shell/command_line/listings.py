@@ -6,18 +6,15 @@ A shell and `xargs` split names at blanks and remove quotes: the file `passwd` i
 """
 
 # Paths are strings here, as in the rest of the sandbox.
-# ruff: noqa: PTH113, PTH118, PTH120, PTH208
+# ruff: noqa: PTH118, PTH208
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from ferrule.sandbox.git.program import Git, find_git
-from ferrule.sandbox.git.repositories import resolve_repository
+from ferrule.sandbox.git.tracked_files import list_tracked_names
 from ferrule.sandbox.shell.command_line.builtins import is_harmless_assignment
 from ferrule.sandbox.shell.command_line.find import finds_only_files, read_printed
 from ferrule.sandbox.shell.command_line.links import LinkSearch, are_plain_names, begin_plainly
@@ -28,8 +25,6 @@ from ferrule.sandbox.shell.command_line.syntax import PipedCommands, SimpleComma
 from ferrule.sandbox.shell.command_line.unwrapping import Program, unwrap
 
 __all__ = ["Listing", "read_listing"]
-
-_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +59,7 @@ class Listing:
         if not self.has_starts and not begin_plainly("\0".join(os.listdir(folder))):
             return None
         if self.is_indexed:
-            names = _read_index(folder)
+            names = list_tracked_names(folder)
             if not begin_plainly(names) or not (self.ends_with_nul or are_plain_names(names)):
                 return None
         pattern = "" if self.only_files else None
@@ -144,26 +139,6 @@ def _selects_lines(statement: Statement) -> bool:
 
 def _get_texts(words: Sequence[Word]) -> tuple[str, ...]:
     return tuple(word.text or "" for word in words)
-
-
-def _read_index(folder: str) -> str:
-    """The names, separated by NUL, in the index of the repository that `folder` is in. Raises `OSError`."""
-    tree = folder
-    while not os.path.lexists(os.path.join(tree, ".git")):
-        if tree == "/":
-            raise OSError("it isn't in a repository")
-        tree = os.path.dirname(tree)
-    program, index = find_git(tree), os.path.join(resolve_repository(os.path.join(tree, ".git")), "index")
-    if program is None or not os.path.isfile(index):
-        raise OSError("there is no git, or no index")
-    # In a repository of our own, git takes no settings from the workspace.
-    with TemporaryDirectory(prefix="ferrule-") as repository:
-        for name in ("objects", "refs"):
-            Path(repository, name).mkdir()
-        Path(repository, "HEAD").write_text("ref: refs/heads/main\n", encoding="ascii")
-        environment = {"GIT_WORK_TREE": tree, "GIT_INDEX_FILE": index}
-        names = Git(program, repository).run("ls-files", "-z", folder=tree, environment=environment, seconds=_SECONDS)
-    return os.fsdecode(names).rstrip("\0")
 
 
 def _names(text: str) -> frozenset[str]:

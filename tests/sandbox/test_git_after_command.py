@@ -15,7 +15,8 @@ import pytest
 
 from ferrule.errors import FileAccessRefused, SandboxInputError
 from ferrule.sandbox.file_access import FileAccess
-from ferrule.sandbox.git.settings import find_named_paths, is_harmless, parse_settings
+from ferrule.sandbox.git.control_files import find_named_paths
+from ferrule.sandbox.git.settings import is_harmless, parse_settings
 from ferrule.sandbox.shell import ShellSandbox
 from ferrule.sandbox.shell.access_plan import Access
 
