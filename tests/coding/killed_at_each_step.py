@@ -12,7 +12,7 @@ from pathlib import Path
 
 from checkpoint_trees import read_tree
 
-from ferrule.coding.checkpoints.history import TurnHistory
+from ferrule.coding.checkpoints.undo import UndoHistory
 
 CHANGES = frozenset({"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.symlink"})
 """The audit events of calls that change files."""
@@ -55,7 +55,7 @@ def is_killed(workspace: Path, store: Path, action: str, step: int) -> bool:
             if not left:
                 os._exit(1)
 
-        history = TurnHistory(workspace, store, lambda _: False)
+        history = UndoHistory(workspace, store, lambda _: False)
         sys.addaudithook(count)
         getattr(history, action)()
         os._exit(0)
@@ -66,7 +66,7 @@ def take_back(workspace: Path, store: Path, action: str, step: int, wanted: dict
     """Undo or redo, killed at a step, and then again; False if nothing was left to kill."""
     if not is_killed(workspace, store, action, step):
         return False
-    history = TurnHistory(workspace, store, lambda _: False)
+    history = UndoHistory(workspace, store, lambda _: False)
     report = getattr(history, action)()
     history.close()
     found = read_tree(workspace)
@@ -81,7 +81,7 @@ def run(top: Path) -> None:
     workspace.mkdir()
     prepare(workspace)
     before = read_tree(workspace)
-    history = TurnHistory(workspace, store, lambda _: False)
+    history = UndoHistory(workspace, store, lambda _: False)
     turn = history.begin("a turn")
     history.record_workspace(turn)
     change(workspace)

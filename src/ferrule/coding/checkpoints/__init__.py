@@ -7,8 +7,8 @@
     await checkpoints.end_turn()
     print(await checkpoints.undo())
 
-`checkpoints` is the room's front, `history` records turns and takes them back, `scan` finds what is in the workspace,
-`restore` puts files back, `store` keeps contents as git objects (`sandbox/git/objects.py`).
+`checkpoints` is the room's front, `undo` records turns, takes them back and makes them again, `scan` finds what is in
+the workspace, `restore` puts files back, `store` keeps contents as git objects (`sandbox/git/objects.py`).
 
 The store is never the user's repository: neither its index, HEAD, refs, settings nor hooks are written, and none of its
 settings apply. So the bytes of a file come back as they were, whatever its attributes say of line ends and filters.
@@ -24,7 +24,7 @@ from ferrule.coding.checkpoints.checkpoints import (
     undo_last_turn,
 )
 from ferrule.coding.checkpoints.diff import TurnChanges
-from ferrule.coding.checkpoints.history import Limits
+from ferrule.coding.checkpoints.undo import Limits
 from ferrule.coding.checkpoints.report import Report, TurnSummary
 from ferrule.coding.checkpoints.restore import Restored
 

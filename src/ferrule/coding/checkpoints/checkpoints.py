@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ferrule._util.background import run_synchronously
 from ferrule.coding.checkpoints.diff import TurnChanges, find_turn_changes, write_diff
-from ferrule.coding.checkpoints.history import Limits, TurnHistory
+from ferrule.coding.checkpoints.undo import Limits, UndoHistory
 from ferrule.coding.checkpoints.report import Report, TurnSummary
 from ferrule.coding.checkpoints.scan import ScanStopped
 from ferrule.coding.checkpoints.store import StoreUnusable, find_store_folder
@@ -57,7 +57,7 @@ class Checkpoints:
         self._hidden = _HiddenFiles(access or FileAccess(self.workspace))
         self._limits = limits
         self.find_conversation: Callable[[], str | None] = _find_none
-        self._history: TurnHistory | None = None
+        self._history: UndoHistory | None = None
         self._turn: Turn | None = None
         self._ended: Turn | None = None
         """A turn that has ended and isn't recorded as such yet."""
@@ -88,7 +88,7 @@ class Checkpoints:
         """Keep what is at these paths, which `access` allows to write, before a file tool changes them."""
         names = [self._name(path) for path in paths]
 
-        def record(history: TurnHistory) -> None:
+        def record(history: UndoHistory) -> None:
             history.record_files(self._open_turn(history), names)
 
         if not self._is_turn_lost:
@@ -127,7 +127,7 @@ class Checkpoints:
     async def _undo(self, force: bool, plans: bool, skips_git: bool) -> Report:
         conversation = self.find_conversation()
 
-        def end_and_undo(history: TurnHistory) -> Report:
+        def end_and_undo(history: UndoHistory) -> Report:
             self._end_turn(history)
             missing, self._missing = self._missing, ""
             if missing:
@@ -151,7 +151,7 @@ class Checkpoints:
         """What a turn changed, by default the last one, undone or not; a text if that can't be said."""
         conversation = self.find_conversation()
 
-        def find(history: TurnHistory) -> TurnChanges | str:
+        def find(history: UndoHistory) -> TurnChanges | str:
             return find_turn_changes(history, number, conversation)
 
         return await self._call(find, str)
@@ -169,7 +169,7 @@ class Checkpoints:
 
     async def list_turns(self) -> list[TurnSummary]:
         """The turns that can be undone or redone, oldest first."""
-        return await self._call(TurnHistory.list_turns, lambda _: [])
+        return await self._call(UndoHistory.list_turns, lambda _: [])
 
     async def aclose(self) -> None:
         """End the turn and the session. Can be called again."""
@@ -199,11 +199,11 @@ class Checkpoints:
             self._missing = problem
 
     async def _call(
-        self, work: Callable[[TurnHistory], Result], refuse: Callable[[str], Result], *, scans: bool = True
+        self, work: Callable[[UndoHistory], Result], refuse: Callable[[str], Result], *, scans: bool = True
     ) -> Result:
         return await asyncio.to_thread(self._run, work, refuse, scans)
 
-    def _run(self, work: Callable[[TurnHistory], Result], refuse: Callable[[str], Result], scans: bool) -> Result:
+    def _run(self, work: Callable[[UndoHistory], Result], refuse: Callable[[str], Result], scans: bool) -> Result:
         with self._scanning if scans else nullcontext(), self._lock:
             try:
                 history = self._open()
@@ -225,13 +225,13 @@ class Checkpoints:
             except (OSError, ObjectDamaged, StoreUnusable, FerruleError) as error:
                 refuse(self._explain(error))
 
-    def _open(self) -> TurnHistory:
+    def _open(self) -> UndoHistory:
         if self._is_closed:
             raise StoreUnusable("the session has ended")
         if self._history is None:
             # Those of a session that was killed are none of its changes.
             remove_abandoned()
-            self._history = TurnHistory(self.workspace, self.store, self._hidden, self._limits)
+            self._history = UndoHistory(self.workspace, self.store, self._hidden, self._limits)
             self._history.not_included = self._hidden.describe_added()
         return self._history
 
@@ -241,18 +241,18 @@ class Checkpoints:
             return f"undo isn't available: the checkpoints in {self.store} can't be used ({reason})"
         return f"undo isn't available: {error}"
 
-    def _open_turn(self, history: TurnHistory) -> Turn:
+    def _open_turn(self, history: UndoHistory) -> Turn:
         """The current turn, begun with its first change."""
         self._finish_ended(history)
         if self._turn is None:
             self._turn, self._missing = history.begin(self._label, self.find_conversation() or ""), ""
         return self._turn
 
-    def _end_turn(self, history: TurnHistory) -> None:
+    def _end_turn(self, history: UndoHistory) -> None:
         self._ended, self._turn = self._turn or self._ended, None
         self._finish_ended(history)
 
-    def _finish_ended(self, history: TurnHistory) -> None:
+    def _finish_ended(self, history: UndoHistory) -> None:
         """Record what the turn changed that has ended."""
         turn, self._ended = self._ended, None
         if turn is not None:

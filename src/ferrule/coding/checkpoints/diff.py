@@ -8,7 +8,7 @@ from typing import Any
 
 from ferrule._util.terminal_text import escape_text
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, encode_tree, is_folder
-from ferrule.coding.checkpoints.history import TurnHistory
+from ferrule.coding.checkpoints.undo import UndoHistory
 from ferrule.coding.checkpoints.path_lists import PathNote, list_paths
 from ferrule.coding.checkpoints.report import TurnSummary, describe_age
 from ferrule.coding.checkpoints.turns import Change
@@ -51,7 +51,7 @@ class TurnChanges:
         return {"turn": None if self.turn is None else asdict(self.turn), "paths": paths, "diff": self.diff}
 
 
-def find_turn_changes(history: TurnHistory, number: int | None, conversation: str | None) -> TurnChanges:
+def find_turn_changes(history: UndoHistory, number: int | None, conversation: str | None) -> TurnChanges:
     """Find what a turn changed: that of a number, or the last one of a conversation, or of all."""
     turn, changes = history.find_changes(number, conversation)
     if turn is None:
@@ -62,12 +62,12 @@ def find_turn_changes(history: TurnHistory, number: int | None, conversation: st
     return TurnChanges(replace(TurnSummary.of(turn), files=len(changes)), paths, ignored, diff)
 
 
-def write_diff(history: TurnHistory, number: int | None) -> str:
+def write_diff(history: UndoHistory, number: int | None) -> str:
     """What a turn changed, by default the last one that isn't undone, as a unified diff."""
     return write_changes(history, history.find_changes(number, skips_undone=True)[1])
 
 
-def write_changes(history: TurnHistory, changes: Sequence[Change]) -> str:
+def write_changes(history: UndoHistory, changes: Sequence[Change]) -> str:
     """Write changes of files and links as a unified diff; what checkpoints don't include isn't shown."""
     shown = [change for change in changes if _is_shown(change)]
     git = history.store.git

@@ -1,4 +1,4 @@
-"""The turns of one workspace: recorded before their first change, taken back and made again.
+"""Undo and redo: the turns of one workspace are recorded before their first change, taken back and made again.
 
 Everything here blocks; `Checkpoints` calls it in threads.
 """
@@ -44,7 +44,7 @@ from ferrule.sandbox.git.ignored_files import IgnoredFiles
 from ferrule.sandbox.git.objects import ObjectStore
 from ferrule.sandbox.git.state import is_committed_since, read_git_state
 
-__all__ = ["Limits", "TurnHistory"]
+__all__ = ["Limits", "UndoHistory"]
 
 MB = 1024 * 1024
 _MAX_LOOSE = 6000
@@ -67,7 +67,7 @@ class Limits:
     """The oldest turns are removed until the store takes less."""
 
 
-class TurnHistory:
+class UndoHistory:
     """The turns of one workspace, for one session. Raises `StoreUnusable` and `OSError`, also from its methods."""
 
     def __init__(
