@@ -24,9 +24,9 @@ from ferrule.coding.checkpoints.checkpoints import (
     undo_last_turn,
 )
 from ferrule.coding.checkpoints.diff import TurnChanges
-from ferrule.coding.checkpoints.undo import Limits
 from ferrule.coding.checkpoints.report import Report, TurnSummary
 from ferrule.coding.checkpoints.restore import Restored
+from ferrule.coding.checkpoints.undo import Limits
 
 __all__ = [
     "Checkpoints",

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 from ferrule._util.background import run_synchronously
 from ferrule.coding.checkpoints.diff import TurnChanges, find_turn_changes, write_diff
-from ferrule.coding.checkpoints.undo import Limits, UndoHistory
 from ferrule.coding.checkpoints.report import Report, TurnSummary
 from ferrule.coding.checkpoints.scan import ScanStopped
 from ferrule.coding.checkpoints.store import StoreUnusable, find_store_folder
 from ferrule.coding.checkpoints.turns import Turn
+from ferrule.coding.checkpoints.undo import Limits, UndoHistory
 from ferrule.coding.checkpoints.undo_news import FILE_NAME, UndoNews
 from ferrule.errors import FerruleError
 from ferrule.sandbox.file_access import AccessSnapshot, FileAccess

@@ -8,10 +8,10 @@ from typing import Any
 
 from ferrule._util.terminal_text import escape_text
 from ferrule.coding.checkpoints.entries import UNREADABLE, Entry, encode_tree, is_folder
-from ferrule.coding.checkpoints.undo import UndoHistory
 from ferrule.coding.checkpoints.path_lists import PathNote, list_paths
 from ferrule.coding.checkpoints.report import TurnSummary, describe_age
 from ferrule.coding.checkpoints.turns import Change
+from ferrule.coding.checkpoints.undo import UndoHistory
 from ferrule.sandbox.git.objects import ObjectStore
 from ferrule.tools.intent import Diff
 

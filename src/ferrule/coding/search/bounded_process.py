@@ -46,12 +46,11 @@ async def run_helper(
     *,
     seconds: float,
     separator: bytes = b"\n",
-    content: bytes | None = None,
     environment: dict[str, str] | None = None,
 ) -> HelperEnd:
     """Run a program and pass each line of its output, without its end, to `take`, which returns whether to go on.
 
-    `seconds` is its time, `content` its input. Of a line over 8 MB only the start is passed on. The program and what it
+    `seconds` is its time. Of a line over 8 MB only the start is passed on. The program and what it
     started are killed when it is cancelled, out of time or no longer needed; on Linux its memory is limited. Raises
     `OSError` if it can't be started.
     """
@@ -59,7 +58,7 @@ async def run_helper(
         *argv,
         cwd=folder,
         env=clean_environment(os.environ, passed=HELPER_VARIABLES) | (environment or {}),
-        stdin=asyncio.subprocess.DEVNULL if content is None else asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
@@ -70,7 +69,6 @@ async def run_helper(
     assert process.stderr is not None
     ends = time.monotonic() + seconds
     errors = asyncio.create_task(_read_errors(process.stderr))
-    feeding = asyncio.create_task(_feed(process, content))
     is_complete = is_out_of_time = False
     try:
         async with asyncio.timeout_at(asyncio.get_running_loop().time() + seconds):
@@ -81,7 +79,6 @@ async def run_helper(
     except TimeoutError:
         is_complete, is_out_of_time = False, True
     finally:
-        feeding.cancel()
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -121,11 +118,3 @@ async def _read_errors(stream: asyncio.StreamReader) -> str:
     while chunk := await stream.read(_CHUNK):
         kept = (kept + chunk)[:_MOST_ERRORS]
     return kept.decode("utf-8", "replace").strip()
-
-
-async def _feed(process: asyncio.subprocess.Process, content: bytes | None) -> None:
-    if content is not None and process.stdin is not None:
-        with suppress(ConnectionError):
-            process.stdin.write(content)
-            await process.stdin.drain()
-        process.stdin.close()

@@ -13,7 +13,7 @@ from typing import Final
 from ferrule._util.pluralize import pluralize
 from ferrule.coding.search.bounded_process import HelperEnd, run_helper
 from ferrule.coding.search.globs import compile_glob
-from ferrule.coding.search.ripgrep import find_ripgrep, list_file_arguments, run_without_unusable
+from ferrule.coding.search.ripgrep import NO_RIPGREP, find_ripgrep, list_file_arguments, run_without_unusable
 from ferrule.sandbox.file_access import AccessSnapshot
 from ferrule.sandbox.git.ignored_files import describe_unusable, find_unusable, make_listing_command
 from ferrule.sandbox.git.program import find_git
@@ -23,7 +23,6 @@ __all__ = ["FileListing", "list_files_below"]
 
 MOST_FILES: Final = 200_000
 """Files after which a listing ends."""
-NO_RIPGREP: Final = 'ripgrep isn\'t installed (pip install "ferrule[coding]")'
 
 
 @dataclass(frozen=True, slots=True)

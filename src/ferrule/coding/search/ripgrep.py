@@ -24,6 +24,7 @@ from ferrule.coding.search.bounded_process import HelperEnd
 from ferrule.sandbox.git.ignored_files import UnusableIgnoreFiles, describe_unusable, find_unusable, find_unusable_above
 
 __all__ = [
+    "NO_RIPGREP",
     "SearchRequest",
     "find_ripgrep",
     "list_file_arguments",
@@ -32,6 +33,7 @@ __all__ = [
     "run_without_unusable",
 ]
 
+NO_RIPGREP: Final = 'ripgrep isn\'t installed (pip install "ferrule[coding]")'
 _MOST_EXCLUDED: Final = 1000
 """Hidden paths that ripgrep is told not to open; matches in any more are dropped after the search."""
 _PATIENCE: Final = 1.0

@@ -1,4 +1,4 @@
-"""The tools `search` and `list_files`: contents and names of files, by ripgrep, else by slower means that are named.
+"""The tools `search`, which needs ripgrep, and `list_files`: contents and names of files.
 
 Both read only what `FileAccess` allows: hidden files are excluded from the search, and again from what it found.
 """
@@ -8,11 +8,9 @@ from __future__ import annotations
 import asyncio
 import codecs
 import io
-import json
 import os
 import re
 import stat
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
@@ -22,9 +20,10 @@ from ferrule.coding.files.editor_config import find_charset
 from ferrule.coding.files.text_files import decode_file
 from ferrule.coding.search.bounded_process import HelperEnd, run_helper
 from ferrule.coding.search.globs import GlobInvalid, compile_glob
-from ferrule.coding.search.listing import NO_RIPGREP, list_files_below
+from ferrule.coding.search.listing import list_files_below
 from ferrule.coding.search.matches import FoundLine, MatchCollector, fingerprint_line, render_matches
 from ferrule.coding.search.ripgrep import (
+    NO_RIPGREP,
     SearchRequest,
     find_ripgrep,
     list_search_arguments,
@@ -53,8 +52,7 @@ _LONGEST_PATTERN: Final = 20_000
 """A program's argument may have 128 KB."""
 _MOST_DECODED: Final = 1024 * 1024
 """The bytes of a file by which its encoding is found."""
-_UNREADABLE: Final = re.compile(r"\(os error \d+\)$|, not searched$")
-_PROGRAM: Final = Path(__file__).with_name("program.py")
+_UNREADABLE: Final = re.compile(r"\(os error \d+\)$")
 _READS: Final = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 
 Where = Annotated[str, "The file or folder to search, relative to the workspace"]
@@ -115,7 +113,7 @@ def make_search_tools(workspace: Workspace) -> list[Tool]:
 
 
 class _Search:
-    """One search: by ripgrep, or by Python where there is none."""
+    """One search, by ripgrep."""
 
     def __init__(
         self, workspace: Workspace, request: SearchRequest, snapshot: AccessSnapshot, most: int, seconds: float
@@ -126,11 +124,14 @@ class _Search:
 
     async def run(self) -> str:
         program = find_ripgrep()
+        if program is None:
+            raise ToolFailed(_describe_missing(NO_RIPGREP))
         try:
-            collector, end = await (self._search_with_python() if program is None else self._search_with(program))
-        except OSError:  # ripgrep was removed, or can't be run
-            find_ripgrep.cache_clear()
-            collector, end = await self._search_with_python()
+            collector, end = await self._search_with(program)
+        except OSError as error:
+            find_ripgrep.cache_clear()  # it may have been removed, or replaced by another one
+            problem = NO_RIPGREP if find_ripgrep() is None else f"ripgrep can't be run: {error.strerror}"
+            raise ToolFailed(_describe_missing(problem)) from error
         text = await asyncio.to_thread(
             render_matches, collector, self._most, self._access.describe, self._find_encoding, self._is_there
         )
@@ -169,34 +170,6 @@ class _Search:
             return await run_helper(arguments, request.base, collector.take, seconds=seconds)
 
         end, self._notes = await run_without_unusable(request.root, request.base, self._seconds, start)
-        return collector, end
-
-    async def _search_with_python(self) -> tuple[MatchCollector, HelperEnd]:
-        request = self._request
-        paths: tuple[str, ...] = (request.root,)
-        notes: tuple[str, ...] = (NO_RIPGREP,)
-        if Path(request.root).is_dir():
-            listing = await list_files_below(
-                request.root, request.base, self._snapshot, glob=request.glob, seconds=self._seconds
-            )
-            paths, notes = listing.paths, listing.notes or notes
-        self._notes += [f"{notes[0]}; searched by Python, with its syntax", *notes[1:]]
-        content = {
-            "pattern": request.pattern,
-            "is_literal": request.is_literal,
-            "ignores_case": request.ignores_case,
-            "context": request.context,
-            "paths": paths,
-        }
-        collector = MatchCollector(self._is_allowed)
-        end = await run_helper(
-            [sys.executable, "-I", "-S", str(_PROGRAM)],
-            request.base,
-            collector.take,
-            seconds=self._seconds,
-            content=json.dumps(content).encode(),
-            environment={"PYTHONIOENCODING": "utf-8"},
-        )
         return collector, end
 
     def _find_encoding(self, path: str) -> str:
@@ -260,6 +233,10 @@ class _Search:
         if request.pattern.isascii():
             return found
         return f"{found}\n[in files that are neither UTF-8 nor UTF-16 only ASCII text is found]"
+
+
+def _describe_missing(problem: str) -> str:
+    return f"{problem}, and search needs it; list_files and read_file work without it"
 
 
 def _decode_lines(file: BinaryIO) -> Iterator[bytes]:
