@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from ferrule.errors import choose_advice
-from ferrule.execution.command_carriers import CHANGING_RIGHTS, SHELLS
 from ferrule.execution.command_scope import find_uncovered_word
 from ferrule.execution.rule_matching import escape_pattern, find_effect_outside, make_folder_pattern
 from ferrule.execution.rules import PolicySubject, Rule, is_of_server, list_folders, write_definition
+from ferrule.sandbox.wrapper_programs import CHANGING_RIGHTS, SHELLS, WRAPPERS
 from ferrule.tools.intent import Effect, Intent
 
 
@@ -205,11 +205,10 @@ one that writes. `command_scope.py` has what isn't covered.
 """
 
 _REMOVERS = ("rm", "rmdir", "shred", "unlink", "dd", "truncate", "mkfs")
-_SHELL_WORDS = ("eval", "exec", "source", ".", "trap")
-_WRAPPERS = ("env", "nohup", "timeout", "time", "nice", "ionice", "setsid", "stdbuf", "command", "builtin")
-_RUNNERS = ("xargs", "parallel", "watch", "script", "strace", "ssh", "awk", "gawk", "mawk", "nawk")
+_PARSED_WRAPPERS = tuple(name for name, wrapper in WRAPPERS.items() if wrapper.options is not None)
+_RUNNERS = ("builtin", "source", ".", "parallel", "watch", "script", "strace", "ssh", "awk", "gawk", "mawk", "nawk")
 
-NEVER = frozenset((*_REMOVERS, *CHANGING_RIGHTS, *SHELLS, *_SHELL_WORDS, *_WRAPPERS, *_RUNNERS))
+NEVER = frozenset((*_REMOVERS, *CHANGING_RIGHTS, *SHELLS, *_PARSED_WRAPPERS, *_RUNNERS))
 """Programs for which there is no "always": they remove, gain rights, or run whatever they are given."""
 
 _INTERPRETERS = frozenset(("python", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "Rscript"))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import dropwhile
+from typing import Final
 
 from ferrule.errors import PolicyError
-from ferrule.execution.command_carriers import GIT_FORMS, find_texts, is_carrier
+from ferrule.sandbox.wrapper_programs import is_wrapper
 
 _SHORT_LETTERS = 3
 """The most letters of `-rf` that may be spread over several options; a longer one is a word, such as `-delete`."""
@@ -23,6 +24,12 @@ _SIGNS = ";|&<>"
 _MOST_CARRIED = 200
 """How many words of a program are looked at that `sudo` or the like runs: each word of the line may be the program."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_SEPARATOR = re.compile(r"[;|&\n(){}`]+")
+_MOST_TEXTS = 50
+_MOST_VALUES = 4
+"""How often the value of an option may have one itself, as in `--checkpoint-action=exec=rm`."""
+_GIT_FORMS: Final[Mapping[str, str]] = {"send-pack": "push", "http-push": "push", "stage": "add", "fetch-pack": "fetch"}
+"""Git commands that do what another one does."""
 
 
 @lru_cache(maxsize=512)
@@ -56,12 +63,12 @@ def match_words(words: Sequence[str], pattern: str, every: bool, exact: bool) ->
     if every:
         return False
     name = words[0].rpartition("/")[2]
-    if name.startswith("git-") or (name == "git" and not GIT_FORMS.keys().isdisjoint(words)):
+    if name.startswith("git-") or (name == "git" and not _GIT_FORMS.keys().isdisjoint(words)):
         # `/usr/lib/git-core/git-push` is `git push`, and so is `git send-pack`.
         plain = ("git", *words[1:]) if name == "git" else ("git", name[4:], *words[1:])
-        if _match_program([GIT_FORMS.get(word, word) for word in plain], patterns, every, exact):
+        if _match_program([_GIT_FORMS.get(word, word) for word in plain], patterns, every, exact):
             return True
-    return is_carrier(name, words) and _match_carried(words, pattern, exact)
+    return is_wrapper(name, words) and _match_carried(words, pattern, exact)
 
 
 def _match_program(words: Sequence[str], patterns: Sequence[str], every: bool, exact: bool) -> bool:
@@ -82,11 +89,24 @@ def _match_carried(words: Sequence[str], pattern: str, exact: bool) -> bool:
     """
     patterns = split_command_pattern(pattern)
     for start in range(1, len(words)):
-        if any(match_words(guess_words(text), pattern, every=False, exact=exact) for text in find_texts(words[start])):
+        if any(match_words(guess_words(text), pattern, every=False, exact=exact) for text in _find_texts(words[start])):
             return True
         if _match_program(words[start : start + _MOST_CARRIED], patterns, every=False, exact=exact):
             return True
     return False
+
+
+def _find_texts(word: str) -> Iterator[str]:
+    """The command lines that one word may hold, such as `--checkpoint-action=exec=rm x` and `-Irm x`."""
+    texts = [word]
+    if "=" in word:
+        texts += [word.split("=", count)[-1] for count in range(1, min(word.count("="), _MOST_VALUES) + 1)]
+    if word.startswith("-") and not word.startswith("--"):
+        texts.append(word[2:])
+    for text in texts:
+        pieces = _SEPARATOR.split(text, _MOST_TEXTS)
+        # The word itself is looked at as a program by the caller. `!` is how git and vim mark a shell's text.
+        yield from (piece.lstrip("!:+") for piece in pieces if piece != word or " " in piece)
 
 
 @lru_cache(maxsize=512)

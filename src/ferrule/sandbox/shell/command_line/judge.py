@@ -25,7 +25,12 @@ from ferrule.sandbox.shell.command_line.loops import expand_variables, find_loop
 from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.outcome import Outcome
 from ferrule.sandbox.shell.command_line.parsing import parse_sequence
-from ferrule.sandbox.shell.command_line.programs import judge_program, name_of_program
+from ferrule.sandbox.shell.command_line.programs import (
+    STDIN_PROGRAMS,
+    judge_program,
+    name_of_program,
+    runs_its_input,
+)
 from ferrule.sandbox.shell.command_line.syntax import (
     AndOr,
     Compound,
@@ -38,7 +43,6 @@ from ferrule.sandbox.shell.command_line.syntax import (
     Word,
 )
 from ferrule.sandbox.shell.command_line.unwrapping import Program, unwrap
-from ferrule.sandbox.shell.command_line.wrappers import STDIN_PROGRAMS, runs_its_input
 from ferrule.sandbox.visible_paths import is_within
 from ferrule.tools.intent import Effect
 

@@ -27,13 +27,24 @@ from ferrule.sandbox.shell.command_line.reading_programs import (
 from ferrule.sandbox.shell.command_line.syntax import Word
 from ferrule.sandbox.shell.command_line.writing_programs import WRITING_PROGRAMS, WritingProgram
 
-__all__ = ["judge_program", "name_of_program"]
+__all__ = ["STDIN_PROGRAMS", "judge_program", "name_of_program", "runs_its_input"]
 
 _UNKNOWN = Word(None, 0, 0)
 _ACCOUNTS = (Word("/etc/passwd", 0, 0, "/etc/passwd"), Word("/etc/group", 0, 0, "/etc/group"))
 _SESSIONS = (Word("/run/utmp", 0, 0, "/run/utmp"),)
 _PROCESSES = (Word("/proc", 0, 0, "/proc"),)
 _LEADS_OUT = re.compile(r"^[/~]|(?:^|/)\.\.(?:/|$)")
+
+STDIN_PROGRAMS = frozenset(
+    (
+        *("sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "csh", "tcsh", "python", "python2", "python3", "pypy"),
+        *("pypy3", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "tclsh", "osascript", "pwsh", "R"),
+        *("julia", "ghci", "irb", "at", "batch", "psql", "mysql", "sqlite3", "bc", "dc", "ed", "ex", "gdb"),
+    )
+)
+"""Programs that run what they read from their standard input when no argument names a file: no rule covers that."""
+_PLAIN_OPTIONS = frozenset({"-u", "-B", "-x"})
+_CODE_OPTIONS = frozenset({"-m", "-c", "-e", "-p", "--eval", "--print", "--test"})
 
 
 def name_of_program(text: str) -> str:
@@ -158,3 +169,13 @@ def _judge_writing(program: WritingProgram, arguments: Sequence[Word]) -> Outcom
     read = paths[:-1] if program.copies else []
     written = paths[-1:] if program.copies else paths
     return Outcome(reads=read, writes=written, runs=program.deletes, is_recursive=is_recursive)
+
+
+def runs_its_input(arguments: Sequence[str | None]) -> bool:
+    """Whether one of `STDIN_PROGRAMS` may run what it reads, unless its first arguments name a file or code."""
+    for index, argument in enumerate(arguments):
+        if argument in _CODE_OPTIONS:
+            return index + 1 == len(arguments)
+        if argument not in _PLAIN_OPTIONS:
+            return argument is None or argument.startswith("-") or argument == "/dev/stdin"
+    return True

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 from ferrule.sandbox.shell.command_line.builtins import is_harmless_assignment
-from ferrule.sandbox.shell.command_line.options import Options, UnsureError, split_options
+from ferrule.sandbox.shell.command_line.options import (
+    Options,
+    OptionTable,
+    UnsureError,
+    parse_table,
+    split_options,
+)
 from ferrule.sandbox.shell.command_line.programs import name_of_program
 from ferrule.sandbox.shell.command_line.syntax import Word
-from ferrule.sandbox.shell.command_line.wrappers import SHELL_OPTIONS, SHELLS, WRAPPERS, XARGS, Wrapper
+from ferrule.sandbox.wrapper_programs import WRAPPERS
 
 __all__ = ["Program", "unwrap"]
 
@@ -57,17 +64,23 @@ def _unwrap_once(program: Program) -> Program | None:
     name = name_of_program(words[0].text)
     if name in ("time", "eval", "trap", "exec", "command") and words[0].text != name:
         return None  # a program, which has other options than the shell's word
-    if name in _SPECIAL:
-        return _SPECIAL[name](program)
-    if name == "command" and len(words) > 1 and words[1].text in ("-v", "-V"):
+    wrapper = WRAPPERS.get(name)
+    if wrapper is None or wrapper.options is None:
         return None
-    return _read_wrapper(name, WRAPPERS[name], program) if name in WRAPPERS else None
+    return _READERS[wrapper.form](program, name, _parse_options(wrapper.options))
 
 
-def _read_wrapper(name: str, wrapper: Wrapper, program: Program) -> Program:
-    rest, is_covered = split_options(program.words[1:], wrapper.table).operands, program.is_covered
-    if wrapper.operand:
-        if len(rest) < 2 or not re.fullmatch(wrapper.operand, rest[0].text or ""):
+@cache
+def _parse_options(options: str) -> OptionTable:
+    return parse_table(options, stops_at_operand=True)
+
+
+def _read_program(program: Program, name: str, table: OptionTable) -> Program | None:
+    if name == "command" and len(program.words) > 1 and program.words[1].text in ("-v", "-V"):
+        return None
+    rest, is_covered = split_options(program.words[1:], table).operands, program.is_covered
+    if operand := WRAPPERS[name].operand:
+        if len(rest) < 2 or not re.fullmatch(operand, rest[0].text or ""):
             raise UnsureError(f"what {name} runs isn't certain")
         rest.pop(0)
     while name == "env" and rest and (assigned := _ASSIGNMENT.match(rest[0].prefix)):
@@ -77,27 +90,23 @@ def _read_wrapper(name: str, wrapper: Wrapper, program: Program) -> Program:
     return replace(program, words=tuple(rest), is_covered=is_covered)
 
 
-def _read_eval(program: Program) -> Program:
-    return Program(program.words, program.is_covered, _join_texts(program.words[1:], "eval"))
-
-
-def _join_texts(words: Sequence[Word], name: str) -> str:
-    texts = [word.text for word in words]
+def _read_text(program: Program, name: str, _: OptionTable) -> Program:
+    texts = [word.text for word in program.words[1:]]
     if not texts or None in texts:
         raise UnsureError(f"what {name} runs isn't known before it runs")
-    return " ".join(text for text in texts if text is not None)
+    return Program(program.words, program.is_covered, " ".join(text for text in texts if text is not None))
 
 
-def _read_trap(program: Program) -> Program | None:
+def _read_trap(program: Program, name: str, _: OptionTable) -> Program:
     words = program.words[1:]
     if len(words) < 2 or any(word.text is None or (word.text.startswith("-") and word.text != "-") for word in words):
-        raise UnsureError("what trap runs isn't known before it runs")
+        raise UnsureError(f"what {name} runs isn't known before it runs")
     if words[0].text in ("-", ""):
         return Program(())
     return Program(program.words, program.is_covered, words[0].text)
 
 
-def _read_shell(program: Program) -> Program | None:
+def _read_shell(program: Program, _: str, table: OptionTable) -> Program | None:
     """Read the arguments of a shell: the text after `-c`, or a script, which is a program like any other."""
     words, index, has_text = program.words, 1, False
     while index < len(words) and words[index].prefix[:1] in ("-", "+"):
@@ -106,7 +115,7 @@ def _read_shell(program: Program) -> Program | None:
             return None
         if text == "-o" and index + 1 < len(words) and words[index + 1].text == "pipefail":
             index += 1
-        elif not text.startswith("-") or not set(text[1:]) <= SHELL_OPTIONS or not text[1:]:
+        elif not text.startswith("-") or not text[1:] or any(f"-{letter}" not in table.names for letter in text[1:]):
             raise UnsureError(f"a shell with {text or 'an unknown argument'}")
         has_text = has_text or "c" in text[1:]
         index += 1
@@ -117,12 +126,12 @@ def _read_shell(program: Program) -> Program | None:
     return Program((), program.is_covered, words[index].text)
 
 
-def _read_xargs(program: Program) -> Program:
-    options = split_options(program.words[1:], XARGS)
+def _read_xargs(program: Program, name: str, table: OptionTable) -> Program:
+    options = split_options(program.words[1:], table)
     words = options.operands or [Word("echo", 0, 0, "echo")]
     replaced = [value.text for value in options.values("-I")]
     if None in replaced or len(replaced) > 1:
-        raise UnsureError("what xargs runs isn't known before it runs")
+        raise UnsureError(f"what {name} runs isn't known before it runs")
     end = program.words[-1].end
     # Two, since the first may be the value of an option.
     names = _list_names(program, options) or 2 * (Word(None, end, end),)
@@ -146,9 +155,11 @@ def _list_names(program: Program, options: Options) -> tuple[Word, ...] | None:
     return program.list_input(ends == [True])
 
 
-_SPECIAL: dict[str, Callable[[Program], Program | None]] = {
-    "eval": _read_eval,
+_READERS: dict[str, Callable[[Program, str, OptionTable], Program | None]] = {
+    "program": _read_program,
+    "names": _read_xargs,
+    "shell": _read_shell,
+    "text": _read_text,
     "trap": _read_trap,
-    "xargs": _read_xargs,
-    **dict.fromkeys(SHELLS, _read_shell),
 }
+"""By the form of a wrapper."""
