@@ -20,7 +20,7 @@ from ferrule.coding.files.editor_config import find_charset
 from ferrule.coding.files.text_files import decode_file
 from ferrule.coding.search.bounded_process import HelperEnd, run_helper
 from ferrule.coding.search.globs import GlobInvalid, compile_glob
-from ferrule.coding.search.listing import list_files_below
+from ferrule.coding.search.listing import list_files_below, render_tree
 from ferrule.coding.search.matches import FoundLine, MatchCollector, fingerprint_line, render_matches
 from ferrule.coding.search.ripgrep import (
     NO_RIPGREP,
@@ -30,7 +30,6 @@ from ferrule.coding.search.ripgrep import (
     open_glob_file,
     run_without_unusable,
 )
-from ferrule.coding.search.tree import render_tree
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import FerruleError, FileAccessRefused, ToolFailed, ToolRetry
 from ferrule.sandbox.file_access import AccessSnapshot

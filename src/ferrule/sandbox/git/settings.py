@@ -73,7 +73,7 @@ _HARMLESS_SECTIONS: Final = frozenset({"color", "advice"})
 _SAFE_UPDATES: Final = frozenset({"checkout", "rebase", "merge", "none"})
 _BOOLEANS: Final = frozenset({"", "true", "false", "yes", "no", "on", "off", "1", "0"})
 
-_NAMES = frozenset({".git", "HEAD", "objects", "refs", REDIRECT, *SETTINGS_FILES})
+_REPOSITORY_NAMES = frozenset({".git", "HEAD", "objects", "refs", REDIRECT, *SETTINGS_FILES})
 _RUN_BY_READING = re.compile(
     r"|core\.(?:fsmonitor|worktree)|diff\.(?:external|\.command|\.textconv)|filter\..*|include(?:if)?\..*|gpg\..*program"
 )
@@ -193,7 +193,7 @@ def may_run_settings(folder: str, workspace: str) -> bool | None:
 
 def may_become_repository(written: Iterable[str]) -> bool:
     """Whether writing these paths may make a repository, or change the settings of one."""
-    return any(not _NAMES.isdisjoint(path.split("/")) for path in written)
+    return any(not _REPOSITORY_NAMES.isdisjoint(path.split("/")) for path in written)
 
 
 def _find_repository(folder: str, workspace: str) -> str | None:
