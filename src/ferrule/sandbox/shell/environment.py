@@ -8,8 +8,9 @@ from fnmatch import translate
 from functools import cache
 
 from ferrule._util.secret_words import may_be_secret_name
+from ferrule.errors import SandboxInputError
 
-__all__ = ["PASSED", "clean_environment"]
+__all__ = ["PASSED", "clean_environment", "validate_environment"]
 
 # What compilers, interpreters and terminals need. Sockets of agents and sessions (SSH_AUTH_SOCK, DBUS_*, DISPLAY,
 # DOCKER_HOST) are left out because each is a way out of the sandbox, LD_* because it loads code.
@@ -67,6 +68,16 @@ def clean_environment(
     environment.setdefault("PATH", _DEFAULT_PATH)
     environment.setdefault("HOME", "/")
     return environment | _UNATTENDED | dict(given or {})
+
+
+def validate_environment(variables: dict[str, str]) -> dict[str, str]:
+    """Return the variables. Raises `SandboxInputError` if a process can't be started with them."""
+    for name, value in variables.items():
+        if not name or "=" in name or "\0" in f"{name}{value}":
+            raise SandboxInputError(
+                f"the environment can't have {name!r}: it has a null byte, or the name is empty or has ="
+            )
+    return variables
 
 
 @cache

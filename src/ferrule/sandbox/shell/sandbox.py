@@ -9,14 +9,24 @@ from types import TracebackType
 from typing import Self
 
 from ferrule._util.background import run_synchronously
-from ferrule.errors import SandboxInputError
+from ferrule.errors import SandboxInputError, SandboxUnavailable
+from ferrule.sandbox.doctor import detect_layers
 from ferrule.sandbox.scheduling import run_on_background_loop
 from ferrule.sandbox.shell.access_plan import Mode
-from ferrule.sandbox.shell.background_command import BackgroundCommand
-from ferrule.sandbox.shell.command import CommandResult
-from ferrule.sandbox.shell.command_runner import CommandRequest, CommandRunner
-from ferrule.sandbox.shell.settings import ShellSettings
-from ferrule.sandbox.shell.validation import validate_command, validate_hosts, validate_mode, validate_seconds
+from ferrule.sandbox.shell.backends.landlock import LandlockBackend
+from ferrule.sandbox.shell.backends.namespaces import NamespaceBackend
+from ferrule.sandbox.shell.backends.seatbelt import SeatbeltBackend
+from ferrule.sandbox.shell.command import BackgroundCommand, CommandRequest, CommandResult
+from ferrule.sandbox.shell.command_runner import Backend, CommandRunner
+from ferrule.sandbox.shell.host_rules import HostRules
+from ferrule.sandbox.shell.settings import (
+    ShellSettings,
+    validate_command,
+    validate_hosts,
+    validate_mode,
+    validate_seconds,
+)
+from ferrule.sandbox.tiers import Tier
 
 __all__ = ["ShellSandbox"]
 
@@ -153,10 +163,41 @@ class ShellSandbox(ShellSettings):
             self._opening = asyncio.Lock()
         async with self._opening:
             if self._running is None:
-                self._running = await CommandRunner.open(self)
+                self._running = await CommandRunner.open(self, await _choose_backend(self))
             return self._running
 
     async def _close(self) -> None:
         running, self._running = self._running, None
         if running is not None:
             await running.aclose()
+
+
+async def _choose_backend(settings: ShellSettings) -> Backend:
+    """Choose the back end of the requested tier, or of the best available one.
+
+    Raises `SandboxUnavailable` if the tier isn't available or can't enforce the network's rules.
+    """
+    network = settings.network if isinstance(settings.network, bool) else HostRules(settings.network)
+    if settings.tier is Tier.NONE:
+        return LandlockBackend(settings, Tier.NONE, network=True)
+    found = await asyncio.to_thread(detect_layers)
+    if settings.tier is Tier.SEATBELT or (settings.tier is None and found.tier is Tier.SEATBELT):
+        if found.seatbelt is None:
+            raise SandboxUnavailable(f"the seatbelt tier needs macOS: {_describe_missing(found.missing)}")
+        return SeatbeltBackend(found.seatbelt, settings, network)
+    if settings.tier in {None, Tier.FULL} and found.shell_tier is Tier.FULL:
+        return NamespaceBackend(settings, network)
+    if settings.tier is Tier.FULL:
+        raise SandboxUnavailable(f"the full tier isn't available here: {_describe_missing(found.missing)}")
+    if not (found.landlock and found.seccomp):
+        raise SandboxUnavailable(f"this machine can't contain a command: {_describe_missing(found.missing)}")
+    if isinstance(network, HostRules) and not network.allow_nothing:
+        raise SandboxUnavailable(
+            "the container tier can't enforce rules for hosts, since Landlock knows only ports: choose "
+            "network=False, or a machine with the full tier"
+        )
+    return LandlockBackend(settings, Tier.CONTAINER, network=network is True)
+
+
+def _describe_missing(missing: tuple[str, ...]) -> str:
+    return "; ".join(missing) or "`ferrule sandbox doctor` says what is missing"

@@ -1,7 +1,8 @@
-"""The settings of a `ShellSandbox`, validated on creation."""
+"""The settings of a `ShellSandbox` and the arguments of its commands, validated before anything runs."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -17,9 +18,19 @@ from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths, r
 from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import is_within
 
-__all__ = ["ShellSettings", "make_planner", "make_protected_paths"]
+__all__ = [
+    "ShellSettings",
+    "make_planner",
+    "make_protected_paths",
+    "validate_command",
+    "validate_hosts",
+    "validate_mode",
+    "validate_seconds",
+]
 
 MB = 1024 * 1024
+# The kernel's limit on one argument.
+_MAX_COMMAND_BYTES = 128 * 1024 - 1
 
 
 @dataclass(slots=True, eq=False)
@@ -134,3 +145,52 @@ def _make_protected_paths(workspace: str, settings: ShellSettings, tier: Tier | 
         f"ShellSandbox(open_installation=[{named}])",
     )
     return protected_paths
+
+
+def validate_command(command: str) -> str:
+    """Return the command. Raises `SandboxInputError` if a shell can't run it."""
+    if not isinstance(command, str):
+        raise SandboxInputError(f"a command is text, not {type(command).__name__}")
+    if not command.strip():
+        raise SandboxInputError("the command is empty")
+    if "\0" in command:
+        raise SandboxInputError("the command has a null byte, which a shell can't be given")
+    try:
+        length = len(command.encode())
+    except UnicodeEncodeError as error:
+        raise SandboxInputError(f"the command can't be written as UTF-8: {error}") from error
+    if length > _MAX_COMMAND_BYTES:
+        raise SandboxInputError(
+            f"the command has {length} bytes and the limit is {_MAX_COMMAND_BYTES}: write it to a file and run that"
+        )
+    return command
+
+
+def validate_seconds(name: str, seconds: float | None) -> float | None:
+    """Return the seconds as a float; None means no limit. Raises `SandboxInputError` if not positive."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise SandboxInputError(f"`{name}` is {seconds!r}, and should be seconds above zero, or None")
+    return float(seconds)
+
+
+def validate_mode(mode: Mode | str | None) -> Mode | None:
+    """Return the mode of one command. Raises `SandboxInputError` if it isn't one."""
+    try:
+        return None if mode is None else Mode(mode)
+    except ValueError as error:
+        raise SandboxInputError(str(error)) from error
+
+
+def validate_hosts(hosts: Sequence[str], network: bool | Sequence[str]) -> HostRules | None:
+    """Return the rules of a command with `hosts` in a sandbox with `network`, None if `hosts` add nothing to it.
+
+    Raises `SandboxInputError` for an invalid rule.
+    """
+    if isinstance(hosts, str):
+        raise SandboxInputError("`hosts` is a list of hosts, as in ['packages.example']")
+    if not hosts:
+        return None
+    rules = HostRules([*(() if isinstance(network, bool) else network), *hosts])
+    return rules if network is not True else None
