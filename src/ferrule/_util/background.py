@@ -1,13 +1,17 @@
-"""The process's background event loop, on which every synchronous function runs."""
+"""The process's background event loop, on which every synchronous function runs, and all of a sandbox's own work.
+
+So a sandbox can be used from several loops, from one that is busy or about to close, or from none; its timeouts and
+limits never wait for the program's own work.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -44,6 +48,27 @@ if hasattr(os, "register_at_fork"):
 def submit_to_background(work: Coroutine[Any, Any, Result]) -> Future[Result]:
     """Start a coroutine on the background loop, for resources that several event loops of a process share."""
     return asyncio.run_coroutine_threadsafe(work, _get_loop())
+
+
+async def run_on_background_loop(work: Coroutine[Any, Any, Result]) -> Result:
+    """Await `work` on the background loop. Cancelling this cancels `work` there and waits for its cleanup."""
+    tasks: list[asyncio.Future[Result]] = []
+
+    async def begin() -> Result:
+        tasks.append(asyncio.ensure_future(work))
+        return await tasks[0]
+
+    async def cancel() -> None:
+        tasks[0].cancel()
+
+    waiting = asyncio.wrap_future(submit_to_background(begin()))
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        submit_to_background(cancel())
+        with suppress(asyncio.CancelledError, Exception):
+            await waiting
+        raise
 
 
 def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
@@ -84,3 +109,15 @@ def enter_synchronously(manager: AbstractAsyncContextManager[Result]) -> Iterato
             raise
     else:
         run_synchronously(leave(None))
+
+
+async def run_in_thread(work: Callable[..., Result], *arguments: Any, threads: Executor | None = None) -> Result:
+    """Run blocking work in a thread (None: one of the loop's pool).
+
+    Runs it in place if the interpreter is shutting down and can't start threads.
+    """
+    try:
+        done = asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
+    except RuntimeError:
+        return work(*arguments)
+    return await done

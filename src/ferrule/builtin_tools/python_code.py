@@ -16,7 +16,7 @@ from ferrule.conversation import Image, Text
 from ferrule.errors import FerruleError, ToolDefinitionError
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Effect, Intent
-from ferrule.tools.scope import CallScope
+from ferrule.tools.scope import CallScope, limit_seconds
 from ferrule.toolspec import Annotations
 
 if TYPE_CHECKING:
@@ -114,15 +114,6 @@ def _make_intent(sandbox: PythonSandbox | None, mounts: Sequence[Mount]) -> Call
 def is_contained(sandbox: PythonSandbox | None) -> bool:
     """Whether a sandbox contains code; the default one always does."""
     return sandbox is None or sandbox.tier != "none"
-
-
-def limit_seconds(timeout: float, scope: CallScope) -> float:
-    """Limit the timeout of a call so that it ends before the caller's deadline, and its output isn't lost.
-
-    A quarter of the time, at most a second, is left for ending the code and for handing over what it printed.
-    """
-    left = scope.seconds_left
-    return timeout if left is None else max(0.05, min(timeout, left - min(1.0, left / 4)))
 
 
 python = python_tool()

@@ -15,14 +15,13 @@ from ferrule.builtin_tools.python_code import (
     Code,
     check_sandbox,
     is_contained,
-    limit_seconds,
     preview_code,
     read_given_mounts,
 )
 from ferrule.conversation import Image, Text
 from ferrule.errors import FerruleError, SandboxInputError, ToolDefinitionError, ToolFailed
 from ferrule.tools.decorator import tool
-from ferrule.tools.scope import CallScope
+from ferrule.tools.scope import CallScope, limit_seconds
 from ferrule.tools.toolset import Toolset
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ferrule.errors import ArgumentProblem, ArgumentsInvalid, ToolDefinitionError
 from ferrule.tools.docstrings import ParsedDocstring, read_docstring
+from ferrule.tools.scope import is_scope
 from ferrule.tools.signature import (
     Parameter,
     find_enclosing_names,
-    is_scope,
     read_parameters,
     read_signature,
     resolve_annotations,

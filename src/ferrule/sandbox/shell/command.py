@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ferrule._util.background import run_on_background_loop
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.scheduling import run_on_background_loop
 from ferrule.sandbox.shell.access_plan import Mode
 from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.streams import OutputCapture, OutputPipe

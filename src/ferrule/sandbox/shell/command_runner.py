@@ -12,9 +12,9 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
+from ferrule._util.background import run_in_thread
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.own_files import describe_own_file
-from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.access_plan import AccessPlan, Mode
 from ferrule.sandbox.shell.command import CommandRequest, CommandResult, ContainedProcess, RunningCommand

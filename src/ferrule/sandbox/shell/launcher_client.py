@@ -47,18 +47,18 @@ class Launcher:
         self._process, self._requests, self._errors = process, requests, errors
 
     @classmethod
-    async def start(cls, kind: str, mounts: Mapping[str, Any] | None = None) -> Launcher:
+    async def start(cls, kind: str, settings: Mapping[str, Any]) -> Launcher:
         """Start a launcher and wait until it accepts requests.
 
-        `kind` and `mounts` (its MOUNTS) are described in `launcher.py`. Raises `SandboxUnavailable` with its error
+        `kind` and `settings` are described in `launcher.py`. Raises `SandboxUnavailable` with its error
         output, `PathVanished` if a path no longer exists.
         """
         requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         errors = os.memfd_create("errors", os.MFD_CLOEXEC)
         program = [INTERPRETER, "-I", "-S", f"{_PACKAGE}/{_PROGRAM}", str(_PACKAGE)]
         try:
-            with theirs, _make_json_file("mounts", mounts or {}) as listed:
-                passed = (theirs.fileno(), listed.fileno())
+            with theirs, _make_json_file("settings", settings) as file:
+                passed = (theirs.fileno(), file.fileno())
                 process = _spawn([*program, str(passed[0]), kind, str(passed[1])], errors, passed)
         except BaseException:
             requests.close()

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from ferrule._util.background import run_synchronously
+from ferrule._util.background import run_on_background_loop, run_synchronously
 from ferrule.errors import SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.doctor import detect_layers
-from ferrule.sandbox.scheduling import run_on_background_loop
 from ferrule.sandbox.shell.access_plan import Mode
 from ferrule.sandbox.shell.backends.landlock import LandlockBackend
 from ferrule.sandbox.shell.backends.namespaces import NamespaceBackend

@@ -9,14 +9,12 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
+from ferrule._util.background import run_in_thread
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.doctor import detect_layers
 from ferrule.sandbox.file_versions import Version, read_version
-from ferrule.sandbox.linux.shell_filter import make_shell_filter
-from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.shell.access_plan import Access, AccessPlan
 from ferrule.sandbox.shell.command import CommandRequest, ContainedProcess
 from ferrule.sandbox.shell.launcher_client import Launcher, StaleLauncher, describe_command
@@ -27,11 +25,6 @@ from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import is_within_any, list_ancestors
 
 __all__ = ["LandlockBackend"]
-
-
-@cache
-def _make_filter(network: bool) -> str:
-    return make_shell_filter(network, namespaced=False).hex()
 
 
 class LandlockBackend:
@@ -75,7 +68,6 @@ class LandlockBackend:
         return describe_command(self._settings, request) | {
             "folder": plan.folder,
             "namespaces": None,
-            "filter": _make_filter(self._network) if is_contained else None,
             "network": self._network,
             "landlock": detect_layers().landlock if is_contained else 0,
             "grants": grants,
@@ -84,7 +76,8 @@ class LandlockBackend:
     async def _get_launcher(self) -> Launcher:
         async with self._starting:
             if self._launcher is None:
-                self._launcher = await Launcher.start("landlock")
+                sockets = None if self.tier is Tier.NONE else self._network
+                self._launcher = await Launcher.start("landlock", {"sockets": sockets})
             return self._launcher
 
     async def _end(self, launcher: Launcher) -> None:

@@ -16,13 +16,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
+from ferrule._util.background import run_in_thread
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.linux.command_root import Mount
-from ferrule.sandbox.linux.shell_filter import make_shell_filter
-from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.shell.access_plan import REPLACED, Access, AccessPlan, Mode
 from ferrule.sandbox.shell.command import CommandRequest, ContainedProcess
 from ferrule.sandbox.shell.host_rules import HostRules
@@ -109,12 +108,6 @@ _ANY_PORT = 0
 _MAX_LAUNCHERS = 4
 _MAX_COVERS = 100
 _TRIES = 3
-
-
-@cache
-def _make_filter() -> str:
-    # Without routes, sockets reach only the sandbox's loopback.
-    return make_shell_filter(network=True).hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +220,6 @@ class NamespaceBackend:
             port = _PORT if kind == _OWN_NETWORK else _ANY_PORT
         return describe_command(self._settings, request) | {
             "folder": plan.folder,
-            "filter": _make_filter(),
             "namespaces": {
                 "port": port,
                 "proxy_variables": make_proxy_variables("{port}") if has_proxy else {},
@@ -259,7 +251,8 @@ class NamespaceBackend:
         # A placeholder, and so its mount, is removed after the commands that it was made for.
         lasting = tuple(rule for rule in plan.rules if rule[0] not in plan.placeholders)
         mounts = plan_mounts(replace(plan, rules=lasting), shares_network=self._network is True)
-        settings = {"mounts": mounts, "network": self._network is not True}
+        # Without routes, sockets reach only the sandbox's loopback.
+        settings = {"mounts": mounts, "network": self._network is not True, "sockets": True}
         return _MountedLauncher(await Launcher.start(kind, settings), dict(lasting), kind, plan.copies)
 
     async def _end_unused(self) -> None:
