@@ -7,13 +7,14 @@ limits never wait for the program's own work.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 Result = TypeVar("Result")
 
@@ -121,3 +122,40 @@ async def run_in_thread(work: Callable[..., Result], *arguments: Any, threads: E
     except RuntimeError:
         return work(*arguments)
     return await done
+
+
+class Closing(Protocol):
+    """A resource that can be closed."""
+
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        """Release it. May be called again."""
+
+
+Resource = TypeVar("Resource", bound=Closing)
+
+
+def close_at_exit(resource: Resource) -> Resource:
+    """Close a resource when the program ends; returns it."""
+    atexit.register(_close, resource)
+    return resource
+
+
+def _close(resource: Closing) -> None:
+    run_synchronously(resource.aclose())
+
+
+def make_once(make: Callable[[], Resource]) -> Callable[[], Resource]:
+    """Return a function that creates a resource at its first call, to be closed when the program ends.
+
+    From then on it returns the same one.
+    """
+    lock = threading.Lock()
+    made: list[Resource] = []
+
+    def get() -> Resource:
+        with lock:
+            if not made:
+                made.append(close_at_exit(make()))
+            return made[0]
+
+    return get

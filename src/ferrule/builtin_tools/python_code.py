@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from ferrule.builtin_tools.default_sandboxes import default_python
+from ferrule._util.background import make_once
 from ferrule.conversation import Image, Text
 from ferrule.errors import FerruleError, ToolDefinitionError
 from ferrule.tools.decorator import Tool, tool
@@ -115,6 +115,15 @@ def is_contained(sandbox: PythonSandbox | None) -> bool:
     """Whether a sandbox contains code; the default one always does."""
     return sandbox is None or sandbox.tier != "none"
 
+
+def _make_sandbox() -> PythonSandbox:
+    from ferrule.sandbox.python import PythonSandbox
+
+    return PythonSandbox()
+
+
+default_python = make_once(_make_sandbox)
+"""Returns the process's own `PythonSandbox`, with default options."""
 
 python = python_tool()
 """Runs Python in the process's own sandbox, which is created at the first call."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ferrule.builtin_tools.default_sandboxes import default_python
 from ferrule.builtin_tools.python_code import (
     CONTAINED,
     MEMORY,
     TIMEOUT,
     Code,
     check_sandbox,
+    default_python,
     is_contained,
     preview_code,
     read_given_mounts,

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from ferrule.builtin_tools.default_sandboxes import close_at_exit, make_once
+from ferrule._util.background import close_at_exit, make_once
 from ferrule.builtin_tools.shell_plan import SandboxTraits, plan_command
 from ferrule.errors import ToolDefinitionError, ToolFailed, ToolRetry
 from ferrule.tools.decorator import Tool, tool
