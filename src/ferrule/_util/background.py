@@ -51,27 +51,6 @@ def submit_to_background(work: Coroutine[Any, Any, Result]) -> Future[Result]:
     return asyncio.run_coroutine_threadsafe(work, _get_loop())
 
 
-async def run_on_background_loop(work: Coroutine[Any, Any, Result]) -> Result:
-    """Await `work` on the background loop. Cancelling this cancels `work` there and waits for its cleanup."""
-    tasks: list[asyncio.Future[Result]] = []
-
-    async def begin() -> Result:
-        tasks.append(asyncio.ensure_future(work))
-        return await tasks[0]
-
-    async def cancel() -> None:
-        tasks[0].cancel()
-
-    waiting = asyncio.wrap_future(submit_to_background(begin()))
-    try:
-        return await asyncio.shield(waiting)
-    except asyncio.CancelledError:
-        submit_to_background(cancel())
-        with suppress(asyncio.CancelledError, Exception):
-            await waiting
-        raise
-
-
 def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine on the background loop and wait for it; an interruption cancels it first.
 
@@ -110,6 +89,27 @@ def enter_synchronously(manager: AbstractAsyncContextManager[Result]) -> Iterato
             raise
     else:
         run_synchronously(leave(None))
+
+
+async def run_on_background_loop(work: Coroutine[Any, Any, Result]) -> Result:
+    """Await `work` on the background loop. Cancelling this cancels `work` there and waits for its cleanup."""
+    tasks: list[asyncio.Future[Result]] = []
+
+    async def begin() -> Result:
+        tasks.append(asyncio.ensure_future(work))
+        return await tasks[0]
+
+    async def cancel() -> None:
+        tasks[0].cancel()
+
+    waiting = asyncio.wrap_future(submit_to_background(begin()))
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        submit_to_background(cancel())
+        with suppress(asyncio.CancelledError, Exception):
+            await waiting
+        raise
 
 
 async def run_in_thread(work: Callable[..., Result], *arguments: Any, threads: Executor | None = None) -> Result:

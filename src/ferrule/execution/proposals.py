@@ -1,6 +1,6 @@
 """Calls on their way to being run: proposed with the policy's verdict, then permitted or refused.
 
-What a call would do is found out first: its intent is the only function of a tool that runs before it is permitted.
+What a call would do is found out here: `intent` is the only function of a tool that runs before the call is permitted.
 """
 
 from __future__ import annotations

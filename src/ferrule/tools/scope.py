@@ -9,12 +9,9 @@ It is on the lowest floor because a tool's signature names it; only the executor
 from __future__ import annotations
 
 import time
-import typing
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import UnionType
-from typing import Any
 
 from ferrule.blobs import BlobStore
 from ferrule.conversation import Conversation, Image, ToolCall, iterate_images
@@ -96,12 +93,3 @@ def limit_seconds(timeout: float, scope: CallScope) -> float:
     """
     left = scope.seconds_left
     return timeout if left is None else max(0.05, min(timeout, left - min(1.0, left / 4)))
-
-
-def is_scope(hint: Any) -> bool:
-    """Whether a parameter is for the `CallScope`: its annotation is that class, possibly optional."""
-    if typing.get_origin(hint) is typing.Annotated:
-        hint = typing.get_args(hint)[0]
-    if typing.get_origin(hint) in (typing.Union, UnionType):
-        return CallScope in typing.get_args(hint)
-    return hint is CallScope

@@ -14,18 +14,23 @@ from typing import Protocol
 
 from ferrule._util.background import run_in_thread
 from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.doctor import list_shell_canaries, run_shell_canaries
 from ferrule.sandbox.own_files import describe_own_file
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.access_plan import AccessPlan, Mode
 from ferrule.sandbox.shell.command import CommandRequest, CommandResult, ContainedProcess, RunningCommand
-from ferrule.sandbox.shell.environment import clean_environment, validate_environment
 from ferrule.sandbox.shell.git_changes import RepositoryState, check_repositories, record_repositories
 from ferrule.sandbox.shell.hidden_hints import describe_hidden_files, find_named_files
 from ferrule.sandbox.shell.launcher_client import PathVanished
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths
 from ferrule.sandbox.shell.proxy import FilteringProxy, RefusedHosts
-from ferrule.sandbox.shell.selftest import list_canaries, run_canaries
-from ferrule.sandbox.shell.settings import ShellSettings, make_planner, make_protected_paths
+from ferrule.sandbox.shell.settings import (
+    ShellSettings,
+    clean_environment,
+    make_planner,
+    make_protected_paths,
+    validate_environment,
+)
 from ferrule.sandbox.shell.streams import OutputCapture, OutputPipe, Streams, open_standard_input
 from ferrule.sandbox.shell.tracked_files import TrackedFiles
 from ferrule.sandbox.shell.unsearched_folders import describe_unfinished, is_shut, reopen_folder
@@ -111,7 +116,7 @@ class CommandRunner:
         async def run(script: str, seconds: float) -> CommandResult:
             return await self.run(CommandRequest(script, timeout=seconds))
 
-        worked = await run_canaries(run, list_canaries(tier, Path(self._state)))
+        worked = await run_shell_canaries(run, list_shell_canaries(tier, Path(self._state)))
         if worked:
             raise SandboxUnavailable(
                 f"the {tier} tier doesn't hold on this machine: {', '.join(worked)} worked from inside of the sandbox. "

@@ -17,6 +17,7 @@ from pathlib import Path
 from shlex import quote
 
 from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.doctor import ShellCanary, run_shell_canaries
 from ferrule.sandbox.hidden_paths import list_home_folders
 from ferrule.sandbox.macos.process_group import ProcessGroup, make_limit_arguments
 from ferrule.sandbox.macos.profiles import make_shell_profile
@@ -24,7 +25,6 @@ from ferrule.sandbox.shell.access_plan import REPLACED, Access, AccessPlan, Mode
 from ferrule.sandbox.shell.command import CommandRequest, CommandResult, ContainedProcess, RunningCommand
 from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.proxy import FilteringProxy, make_proxy_variables
-from ferrule.sandbox.shell.selftest import ShellCanary, run_canaries
 from ferrule.sandbox.shell.settings import ShellSettings
 from ferrule.sandbox.shell.streams import OutputCapture, OutputPipe, Streams
 from ferrule.sandbox.tiers import Tier
@@ -134,7 +134,7 @@ class SeatbeltBackend:
                 if proxy is not None:
                     await proxy.aclose()
 
-        reached = await run_canaries(run, list_canaries(state, network=self._network is True))
+        reached = await run_shell_canaries(run, list_canaries(state, network=self._network is True))
         if reached:
             raise SandboxUnavailable(
                 f"the seatbelt tier doesn't hold on this machine: {', '.join(reached)} worked from inside of the "
