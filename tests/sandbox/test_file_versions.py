@@ -17,7 +17,7 @@ from ferrule.coding.files.records import FileRecords
 from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.file_versions import is_settled, read_clock
 from ferrule.sandbox.hidden_paths import HIDDEN, HiddenPaths
-from ferrule.sandbox.links import LinkFollower
+from ferrule.sandbox.paths import LinkFollower
 from ferrule.sandbox.python import PythonSandbox
 from ferrule.sandbox.shell import ShellSandbox
 from ferrule.sandbox.shell.git_settings import find_named_paths

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ferrule.sandbox.visible_paths import is_within
+from ferrule.sandbox.paths import is_within
 
 __all__ = ["Git", "find_git"]
 

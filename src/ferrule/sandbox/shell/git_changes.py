@@ -21,8 +21,8 @@ from typing import Final
 
 from ferrule._util.terminal_text import escape_line
 from ferrule.sandbox.file_versions import make_version
-from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.open_beneath import PathMoved, open_folder_beneath
+from ferrule.sandbox.paths import LinkFollower, is_within, is_within_any
 from ferrule.sandbox.regular_files import open_regular_file
 from ferrule.sandbox.shell.git_control_files import MissingFile
 from ferrule.sandbox.shell.git_repositories import (
@@ -35,7 +35,6 @@ from ferrule.sandbox.shell.git_repositories import (
     resolve_repository,
 )
 from ferrule.sandbox.shell.git_settings import Setting, is_harmless, read_settings
-from ferrule.sandbox.visible_paths import is_within, is_within_any
 
 __all__ = ["RepositoryState", "check_repositories", "record_repositories", "show_path"]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ferrule.sandbox.file_versions import Inode, cache_by_version
-from ferrule.sandbox.links import LinkFollower
+from ferrule.sandbox.paths import LinkFollower, is_within, is_within_any, list_ancestors
 from ferrule.sandbox.shell.git_repositories import (
     LOCKED,
     REDIRECT,
@@ -27,7 +27,6 @@ from ferrule.sandbox.shell.git_repositories import (
     read_redirect,
 )
 from ferrule.sandbox.shell.git_settings import NamedPaths, find_named_paths, read_settings
-from ferrule.sandbox.visible_paths import is_within, is_within_any, list_ancestors
 
 __all__ = ["ControlFiles", "MissingFile", "find_enclosing_repository", "list_user_settings_files"]
 

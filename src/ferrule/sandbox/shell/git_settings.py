@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ferrule.sandbox.file_versions import Inode, cache_by_version
+from ferrule.sandbox.paths import is_within
 from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["NamedPaths", "Setting", "find_named_paths", "is_harmless", "parse_settings", "read_settings"]
 

@@ -14,13 +14,12 @@ from ferrule.errors import SandboxInputError, SandboxUnavailable, choose_advice
 from ferrule.sandbox.file_versions import Inode
 from ferrule.sandbox.hidden_paths import PROTECTED, ProtectedNames
 from ferrule.sandbox.installation import Installation
-from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.own_files import list_protected_files
+from ferrule.sandbox.paths import LinkFollower, is_within, is_within_any, list_ancestors
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.git_control_files import ControlFiles, MissingFile, find_enclosing_repository
 from ferrule.sandbox.shell.git_repositories import find_locked_parts, find_writable_paths
 from ferrule.sandbox.shell.workspace_scan import ScanResult
-from ferrule.sandbox.visible_paths import is_within, is_within_any, list_ancestors
 
 __all__ = ["FoundPaths", "ProtectedPaths", "limit_paths", "resolve_opened"]
 

@@ -14,11 +14,11 @@ from ferrule._util.secret_words import may_be_secret_name
 from ferrule.errors import SandboxInputError
 from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED, check_visible
 from ferrule.sandbox.installation import Installation, find_hard_links, record_opened_paths
+from ferrule.sandbox.paths import is_within
 from ferrule.sandbox.shell.access_plan import AccessPlanner, Mode
 from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths, limit_paths, resolve_opened
 from ferrule.sandbox.tiers import Tier
-from ferrule.sandbox.visible_paths import is_within
 
 __all__ = [
     "PASSED",

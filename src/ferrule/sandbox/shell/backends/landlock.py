@@ -15,6 +15,7 @@ from ferrule._util.background import run_in_thread
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.doctor import detect_layers
 from ferrule.sandbox.file_versions import Version, read_version
+from ferrule.sandbox.paths import is_within_any, list_ancestors
 from ferrule.sandbox.shell.access_plan import Access, AccessPlan
 from ferrule.sandbox.shell.command import CommandRequest, ContainedProcess
 from ferrule.sandbox.shell.launcher_client import Launcher, StaleLauncher, describe_command
@@ -22,7 +23,6 @@ from ferrule.sandbox.shell.proxy import FilteringProxy
 from ferrule.sandbox.shell.settings import ShellSettings
 from ferrule.sandbox.shell.streams import Streams
 from ferrule.sandbox.tiers import Tier
-from ferrule.sandbox.visible_paths import is_within_any, list_ancestors
 
 __all__ = ["LandlockBackend"]
 

@@ -22,6 +22,7 @@ from typing import Any
 from ferrule._util.background import run_in_thread
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.linux.command_root import Mount
+from ferrule.sandbox.paths import is_within, is_within_any, list_ancestors
 from ferrule.sandbox.shell.access_plan import REPLACED, Access, AccessPlan, Mode
 from ferrule.sandbox.shell.command import CommandRequest, ContainedProcess
 from ferrule.sandbox.shell.host_rules import HostRules
@@ -30,7 +31,6 @@ from ferrule.sandbox.shell.proxy import FilteringProxy, make_proxy_variables
 from ferrule.sandbox.shell.settings import ShellSettings
 from ferrule.sandbox.shell.streams import Streams
 from ferrule.sandbox.tiers import Tier
-from ferrule.sandbox.visible_paths import is_within, is_within_any, list_ancestors
 
 # Processor information that programs need; nothing else about the machine is shown.
 _PROCESSORS = "/sys/devices/system/cpu"

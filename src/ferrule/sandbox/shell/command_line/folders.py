@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass
 
-from ferrule.sandbox.visible_paths import is_within
+from ferrule.sandbox.paths import is_within
 
 __all__ = ["Folders"]
 

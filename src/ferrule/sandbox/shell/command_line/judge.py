@@ -8,6 +8,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from functools import partial
 
+from ferrule.sandbox.paths import is_within
 from ferrule.sandbox.shell.command_line.builtins import (
     SETTING_BUILTINS,
     UNREADABLE_BUILTINS,
@@ -39,7 +40,6 @@ from ferrule.sandbox.shell.command_line.syntax import (
 )
 from ferrule.sandbox.shell.command_line.unwrapping import Program, unwrap
 from ferrule.sandbox.shell.command_line.wrappers import STDIN_PROGRAMS, runs_its_input
-from ferrule.sandbox.visible_paths import is_within
 from ferrule.tools.intent import Effect
 
 __all__ = ["parse_command_line"]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from ferrule.sandbox.paths import is_within
 from ferrule.sandbox.shell.git_repositories import (
     REDIRECT,
     SETTINGS_FILES,
@@ -17,7 +18,6 @@ from ferrule.sandbox.shell.git_repositories import (
     looks_like_repository,
 )
 from ferrule.sandbox.shell.git_settings import Setting, is_harmless, read_settings
-from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["may_become_repository", "may_run_settings"]
 
