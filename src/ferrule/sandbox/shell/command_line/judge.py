@@ -15,13 +15,10 @@ from ferrule.sandbox.shell.command_line.builtins import (
     is_harmless_assignment,
     judge_builtin,
 )
-from ferrule.sandbox.shell.command_line.command_line import CommandLine, Part
-from ferrule.sandbox.shell.command_line.effects import EffectFinder
+from ferrule.sandbox.shell.command_line.command_line import CommandLine, EffectFinder, Folders, Part
 from ferrule.sandbox.shell.command_line.find import Execution, finds_only_files, split_executions
-from ferrule.sandbox.shell.command_line.folders import Folders
 from ferrule.sandbox.shell.command_line.links import LinkSearch, are_plain_names
 from ferrule.sandbox.shell.command_line.listings import read_listing
-from ferrule.sandbox.shell.command_line.loops import expand_variables, find_loop_values
 from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.outcome import Outcome
 from ferrule.sandbox.shell.command_line.parsing import parse_sequence
@@ -39,6 +36,7 @@ from ferrule.sandbox.shell.command_line.syntax import (
     Word,
 )
 from ferrule.sandbox.shell.command_line.unwrapping import Program, unwrap
+from ferrule.sandbox.shell.command_line.words import expand_variables, find_loop_values
 from ferrule.sandbox.shell.command_line.wrappers import STDIN_PROGRAMS, runs_its_input
 from ferrule.tools.intent import Effect
 
