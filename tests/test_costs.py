@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from ferrule.execution import FileJournal
+from ferrule.sandbox.doctor import detect_layers
+from ferrule.sandbox.tiers import Tier
 
 ROOT = Path(__file__).parents[1]
 
@@ -28,4 +30,13 @@ async def test_a_run_with_an_async_call_takes_few_function_calls(tmp_path):
 def test_a_question_and_a_call_pass_through_few_files_and_functions(name):
     benchmark = load_benchmark("way_of_a_call")
     way = benchmark.find_way(name, ROOT / "src")
+    assert benchmark.is_within_limits(name, way), {kind: len(found) for kind, found in way.items()}
+
+
+def test_the_first_shell_command_passes_through_few_files_and_functions():
+    if detect_layers().shell_tier is not Tier.FULL:
+        pytest.skip("a command can have no namespaces of its own here")
+    name, benchmark = "the first shell command", load_benchmark("way_of_a_call")
+    way = benchmark.find_way(name, ROOT / "src")
+    assert "sandbox/shell/backends/namespaces.py" in way["files"]
     assert benchmark.is_within_limits(name, way), {kind: len(found) for kind, found in way.items()}

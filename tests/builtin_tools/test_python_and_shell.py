@@ -175,9 +175,7 @@ async def test_the_default_sandbox_is_one_for_all_calls() -> None:
 
 
 def test_the_default_sandbox_is_closed_when_the_program_ends(tmp_path: Path) -> None:
-    code = (
-        "import asyncio; from ferrule.sandbox.python import *; from ferrule.builtin_tools.default_sandboxes import *\n"
-    )
+    code = "import asyncio; from ferrule.builtin_tools.python_code import default_python\n"
     code += "print(asyncio.run(default_python().run('6 * 7')).value)"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)

@@ -24,7 +24,7 @@ from ferrule.mcp.target import parse_target
 from ferrule.models.hosted import ProviderRequest
 from ferrule.models.scripted import ScriptedModel
 from ferrule.sandbox.shell import ShellSandbox
-from ferrule.sandbox.shell.process import CommandStart
+from ferrule.sandbox.shell.command import CommandRequest
 from ferrule.session.project_file import ProjectSettings, ServerData
 from ferrule.tools.decorator import Tool
 from ferrule.tools.registry import ToolRegistry
@@ -297,9 +297,9 @@ def test_the_representation_of_a_server_shows_no_secret(tmp_path: Path) -> None:
     ]
     settings = ProjectSettings(mcp={"one": declared[0], "two": declared[1]})
     request = ProviderRequest("/chat", {}, {"Authorization": "hunter2"})
-    start = CommandStart(["true"], {"A": "hunter2"}, (0, 1, 2), 1, 1)
+    command = CommandRequest("true", environment={"A": "hunter2"})
     shell = ShellSandbox(tmp_path, environment={"A": "hunter2"})
-    for one in (*targets, *declared, settings, request, start, shell):
+    for one in (*targets, *declared, settings, request, command, shell):
         assert "hunter2" not in f"{one!r} {one}"
     assert repr(targets[0]) == "<ServerTarget https://example.com/mcp>"
     assert repr(declared[1]) == "ServerData(command=['run', '--token', '[scrubbed]'], url=None, env=['A'], headers=[])"

@@ -7,12 +7,12 @@ from pathlib import Path
 from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
 from ferrule.sandbox.installation import Installation
 from ferrule.sandbox.shell.access_plan import AccessPlan, AccessPlanner, Mode
-from ferrule.sandbox.shell.backends.seatbelt import SeatbeltCommand
-from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
-from ferrule.sandbox.shell.output import OutputCapture
-from ferrule.sandbox.shell.process import CommandStart
+from ferrule.sandbox.shell.backends.seatbelt import SeatbeltBackend
+from ferrule.sandbox.shell.command import CommandRequest, CommandResult, RunningCommand
+from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths
-from ferrule.sandbox.shell.validation import open_standard_input
+from ferrule.sandbox.shell.settings import ShellSettings
+from ferrule.sandbox.shell.streams import OutputCapture, OutputPipe, open_standard_input
 
 
 class Shells:
@@ -30,16 +30,20 @@ class Shells:
         surveyor = AccessPlanner(Mode.WORKSPACE_WRITE, HIDDEN, guards, [], can_cover=False, scan_limit=100)
         return surveyor.plan(str(self.state), None, ())
 
-    def start(self, command: str, streams: tuple[int, int, int]) -> CommandStart:
-        return CommandStart(["/bin/sh", "-c", command], {"PATH": "/usr/bin:/bin"}, streams, 1024, 2**30)
+    def make_backend(self, network: bool | HostRules = False) -> SeatbeltBackend:
+        settings = ShellSettings(self.workspace, processes=1024, file_size=2**30)
+        return SeatbeltBackend(self.tool, settings, network)
+
+    def make_request(self, command: str) -> CommandRequest:
+        return CommandRequest(command, environment={"PATH": "/usr/bin:/bin"})
 
     async def run(
         self, command: str, *, given: str | None = None, timeout: float = 20.0, grace: float = 1.0
     ) -> CommandResult:
         output = OutputPipe(OutputCapture(10_000, self.state / "spilled/1.txt", 100_000))
         with open_standard_input(given) as stdin:
-            start = self.start(command, (stdin, output.writing, output.writing))
-            contained = SeatbeltCommand.start(self.tool, self.layout(), start, False)
-        running = Command(contained, output, None, timeout, grace)
+            streams = stdin, output.writing, output.writing
+            contained, _ = self.make_backend().begin(self.layout(), self.make_request(command), streams)
+        running = RunningCommand(contained, output, None, timeout, grace)
         output.begin(lambda: running.stop("output", at_once=True))
         return await running.wait()

@@ -19,7 +19,7 @@ from ferrule.sandbox.git.control_files import find_named_paths
 from ferrule.sandbox.git.state import is_committed_since, read_git_state
 from ferrule.sandbox.git.tracked_files import TrackedFiles
 from ferrule.sandbox.hidden_paths import HIDDEN, HiddenPaths
-from ferrule.sandbox.links import LinkFollower
+from ferrule.sandbox.paths import LinkFollower
 from ferrule.sandbox.python import PythonSandbox
 from ferrule.sandbox.shell import ShellSandbox
 

@@ -16,7 +16,7 @@ from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.macos.profiles import make_shell_profile
 from ferrule.sandbox.python import PythonSandbox
 from ferrule.sandbox.shell import ShellSandbox
-from ferrule.sandbox.shell.backends.seatbelt import SeatbeltBackend, build_seatbelt_rules, reserve_port
+from ferrule.sandbox.shell.backends.seatbelt import build_seatbelt_rules, reserve_port
 from ferrule.sandbox.shell.host_rules import HostRules
 
 needs_mac = pytest.mark.skipif(sys.platform != "darwin", reason="Seatbelt is macOS's, and has been tried on no Mac yet")
@@ -66,11 +66,11 @@ async def test_what_was_never_contained_is_no_command_that_failed(tmp_path: Path
 @pytest.mark.parametrize("network", [False, True, ["example.org"]])
 async def test_nothing_runs_where_nothing_is_contained(shells: Shells, network: bool | list[str]) -> None:
     rules = HostRules(network) if isinstance(network, list) else network
-    backend = SeatbeltBackend(shells.tool, rules)
+    backend = shells.make_backend(rules)
     with Path(os.devnull).open("r+b") as null:
-        start = shells.start(": >ran", (null.fileno(),) * 3)
+        streams = (null.fileno(), null.fileno(), null.fileno())
         with pytest.raises(SandboxUnavailable, match="seatbelt tier doesn't hold") as refused:
-            await backend.start(shells.layout(), start)
+            await backend.start(shells.layout(), shells.make_request(": >ran"), streams)
     for name in ("signal-outside", "link-hidden", "move-hidden"):
         assert name in str(refused.value)
     assert ("network" in str(refused.value)) == (network is not True)

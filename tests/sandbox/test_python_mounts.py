@@ -161,7 +161,7 @@ async def test_what_is_swapped_after_it_was_checked_is_never_shown(table: Path, 
     settings = ZygoteSettings((), (), tier, 1024, files=files)
     sandbox = PythonSandbox(packages=())
     async with sandbox:
-        from ferrule.sandbox.scheduling import run_on_background_loop
+        from ferrule._util.background import run_on_background_loop
 
         async def start() -> None:
             pool = ZygotePool(settings, sandbox._limits)

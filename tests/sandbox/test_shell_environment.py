@@ -9,7 +9,7 @@ import pytest
 
 from ferrule.errors import SandboxInputError
 from ferrule.sandbox.shell import ShellSandbox
-from ferrule.sandbox.shell.environment import clean_environment
+from ferrule.sandbox.shell.settings import clean_environment
 
 SECRETS = {
     **dict.fromkeys(("ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "DISPLAY"), "x"),

@@ -1,15 +1,20 @@
-"""The process's background event loop, on which every synchronous function runs."""
+"""The process's background event loop, on which every synchronous function runs, and all of a sandbox's own work.
+
+So a sandbox can be used from several loops, from one that is busy or about to close, or from none; its timeouts and
+limits never wait for the program's own work.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 Result = TypeVar("Result")
 
@@ -84,3 +89,73 @@ def enter_synchronously(manager: AbstractAsyncContextManager[Result]) -> Iterato
             raise
     else:
         run_synchronously(leave(None))
+
+
+async def run_on_background_loop(work: Coroutine[Any, Any, Result]) -> Result:
+    """Await `work` on the background loop. Cancelling this cancels `work` there and waits for its cleanup."""
+    tasks: list[asyncio.Future[Result]] = []
+
+    async def begin() -> Result:
+        tasks.append(asyncio.ensure_future(work))
+        return await tasks[0]
+
+    async def cancel() -> None:
+        tasks[0].cancel()
+
+    waiting = asyncio.wrap_future(submit_to_background(begin()))
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        submit_to_background(cancel())
+        with suppress(asyncio.CancelledError, Exception):
+            await waiting
+        raise
+
+
+async def run_in_thread(work: Callable[..., Result], *arguments: Any, threads: Executor | None = None) -> Result:
+    """Run blocking work in a thread (None: one of the loop's pool).
+
+    Runs it in place if the interpreter is shutting down and can't start threads.
+    """
+    try:
+        done = asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
+    except RuntimeError:
+        return work(*arguments)
+    return await done
+
+
+class Closing(Protocol):
+    """A resource that can be closed."""
+
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        """Release it. May be called again."""
+
+
+Resource = TypeVar("Resource", bound=Closing)
+
+
+def close_at_exit(resource: Resource) -> Resource:
+    """Close a resource when the program ends; returns it."""
+    atexit.register(_close, resource)
+    return resource
+
+
+def _close(resource: Closing) -> None:
+    run_synchronously(resource.aclose())
+
+
+def make_once(make: Callable[[], Resource]) -> Callable[[], Resource]:
+    """Return a function that creates a resource at its first call, to be closed when the program ends.
+
+    From then on it returns the same one.
+    """
+    lock = threading.Lock()
+    made: list[Resource] = []
+
+    def get() -> Resource:
+        with lock:
+            if not made:
+                made.append(close_at_exit(make()))
+            return made[0]
+
+    return get

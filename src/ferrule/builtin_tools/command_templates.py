@@ -25,13 +25,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ferrule.builtin_tools.python_code import limit_seconds
 from ferrule.builtin_tools.shell_plan import CommandPlan, SandboxTraits, plan_command
-from ferrule.builtin_tools.shell_runs import ShellRun
+from ferrule.builtin_tools.shell_runs import run_planned
 from ferrule.errors import ToolDefinitionError, ToolRetry
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Effect, Intent
-from ferrule.tools.scope import CallScope
+from ferrule.tools.scope import CallScope, limit_seconds
 from ferrule.toolspec import Annotations
 
 if TYPE_CHECKING:
@@ -184,8 +183,9 @@ def make_command_tool(
         command, traits, planned = plan(values)
         if before_write is not None and not planned.only_reads:
             await before_write()
-        prepared = ShellRun(sandbox(), command, planned, traits.can_ask_for_hosts)
-        return await prepared.run(ferrule_scope, limit_seconds(settings.timeout, ferrule_scope))
+        seconds = limit_seconds(settings.timeout, ferrule_scope)
+        can_ask = traits.can_ask_for_hosts
+        return await run_planned(sandbox(), command, planned, ferrule_scope, seconds, can_ask_for_hosts=can_ask)
 
     def intend(values: Mapping[str, Any]) -> Intent:
         command, traits, planned = plan(values)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from ferrule.builtin_tools.default_sandboxes import default_python
+from ferrule._util.background import make_once
 from ferrule.conversation import Image, Text
 from ferrule.errors import FerruleError, ToolDefinitionError
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Effect, Intent
-from ferrule.tools.scope import CallScope
+from ferrule.tools.scope import CallScope, limit_seconds
 from ferrule.toolspec import Annotations
 
 if TYPE_CHECKING:
@@ -116,14 +116,14 @@ def is_contained(sandbox: PythonSandbox | None) -> bool:
     return sandbox is None or sandbox.tier != "none"
 
 
-def limit_seconds(timeout: float, scope: CallScope) -> float:
-    """Limit the timeout of a call so that it ends before the caller's deadline, and its output isn't lost.
+def _make_sandbox() -> PythonSandbox:
+    from ferrule.sandbox.python import PythonSandbox
 
-    A quarter of the time, at most a second, is left for ending the code and for handing over what it printed.
-    """
-    left = scope.seconds_left
-    return timeout if left is None else max(0.05, min(timeout, left - min(1.0, left / 4)))
+    return PythonSandbox()
 
+
+default_python = make_once(_make_sandbox)
+"""Returns the process's own `PythonSandbox`, with default options."""
 
 python = python_tool()
 """Runs Python in the process's own sandbox, which is created at the first call."""

@@ -7,22 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ferrule.builtin_tools.default_sandboxes import default_python
 from ferrule.builtin_tools.python_code import (
     CONTAINED,
     MEMORY,
     TIMEOUT,
     Code,
     check_sandbox,
+    default_python,
     is_contained,
-    limit_seconds,
     preview_code,
     read_given_mounts,
 )
 from ferrule.conversation import Image, Text
 from ferrule.errors import FerruleError, SandboxInputError, ToolDefinitionError, ToolFailed
 from ferrule.tools.decorator import tool
-from ferrule.tools.scope import CallScope
+from ferrule.tools.scope import CallScope, limit_seconds
 from ferrule.tools.toolset import Toolset
 
 if TYPE_CHECKING:

@@ -17,13 +17,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from ferrule.builtin_tools.default_sandboxes import close_at_exit, make_once
-from ferrule.builtin_tools.python_code import limit_seconds
+from ferrule._util.background import close_at_exit, make_once
 from ferrule.builtin_tools.shell_plan import SandboxTraits, plan_command
 from ferrule.errors import ToolDefinitionError, ToolFailed, ToolRetry
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Intent
-from ferrule.tools.scope import CallScope
+from ferrule.tools.scope import CallScope, limit_seconds
 from ferrule.toolspec import Annotations
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ LONGEST: Final = 600.0
 MAY_WRITE: Final = (".git",)
 
 ModeName = Literal["read-only", "workspace-write", "full"]
-Command = Annotated[str, "The command line, for sh"]
+CommandText = Annotated[str, "The command line, for sh"]
 Seconds = Annotated[float, "Seconds that it may take; it is stopped after them, with what it wrote kept"]
 Background = Annotated[bool, "Whether to start it and go on, without a time limit; job_output reads what it writes"]
 Hosts = Annotated[
@@ -80,25 +79,25 @@ def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a 
         find, traits = (lambda: workspace), SandboxTraits.of(workspace.mode, workspace.network, workspace.tier)
 
     async def run(
-        command: Command,
+        command: CommandText,
         scope: CallScope,
         timeout: Seconds = timeout,
         background: Background = False,
         hosts: Hosts = None,
         writable: Writable = None,
     ) -> str:
-        from ferrule.builtin_tools.shell_runs import ShellRun
+        from ferrule.builtin_tools.shell_runs import run_planned, start_planned
 
         _check_writable(writable or (), may_write)
         sandbox = find()
         plan = plan_command(command, str(sandbox.workspace), traits, writable or (), hosts or ())
         _check_background(background, plan.writable)
-        prepared = ShellRun(sandbox, command, plan, traits.can_ask_for_hosts)
         if before_command is not None and not (plan.only_reads or traits.only_reads):
             await before_command()
         if background and jobs is not None:
-            return await prepared.start(jobs)
-        return await prepared.run(scope, _choose_seconds(timeout, longest, scope))
+            return await start_planned(sandbox, command, plan, jobs)
+        seconds = _choose_seconds(timeout, longest, scope)
+        return await run_planned(sandbox, command, plan, scope, seconds, can_ask_for_hosts=traits.can_ask_for_hosts)
 
     # The current folder at the time of a call, where none was given.
     folder = Path() if workspace is None else Path(find().workspace)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
-from ferrule.builtin_tools.shell_results import describe_end
+from ferrule.builtin_tools.shell_runs import describe_end
 from ferrule.errors import FerruleError, ToolFailed, ToolRetry
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.scope import CallScope

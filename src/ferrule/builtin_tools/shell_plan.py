@@ -111,7 +111,7 @@ def _list_reads(command: str, workspace: str) -> tuple[Effect, ...]:
 
 def _find_written_repositories(effects: Sequence[Effect], workspace: str) -> tuple[Effect, ...]:
     """The effects of writing `.git`, with those of repositories in folders that the command works in."""
-    from ferrule.sandbox.visible_paths import is_within
+    from ferrule.sandbox.paths import is_within
 
     repository = str(Path(workspace, _REPOSITORY))
     written = next((one for one in effects if (one.kind, one.target) == ("write", repository)), None)

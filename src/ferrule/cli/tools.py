@@ -134,7 +134,7 @@ def load_path_or_builtin(path: Path) -> ToolLike:
 
 def load_coding_tools() -> ToolRegistry:
     """Make the tools of a coding agent for the current folder, with those of the project that the user has trusted."""
-    from ferrule.builtin_tools.default_sandboxes import close_at_exit
+    from ferrule._util.background import close_at_exit
     from ferrule.coding.project_tools import find_project_tools
     from ferrule.coding.registry import tools
     from ferrule.coding.workspace import Workspace

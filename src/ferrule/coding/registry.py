@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ferrule._util.background import close_at_exit
 from ferrule.agent.hooks import Hooks, RunState
 from ferrule.builtin_tools import shell_tool
-from ferrule.builtin_tools.default_sandboxes import close_at_exit
 from ferrule.coding.announcements import AnnouncementHook
 from ferrule.coding.files.tools import make_file_tools
 from ferrule.coding.run_tests.tool import make_run_tests

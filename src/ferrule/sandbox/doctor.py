@@ -1,14 +1,17 @@
-"""Detects by trial which containment layers this machine has, and which tier they allow."""
+"""Detects by trial which containment layers this machine has, and which tier they allow; tries whether a tier holds."""
+
+from __future__ import annotations
 
 import functools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.canaries import CanaryResult
@@ -20,9 +23,22 @@ from ferrule.sandbox.macos.python_runs import find_interpreter_paths
 from ferrule.sandbox.macos.sbpl import SANDBOX_EXEC
 from ferrule.sandbox.tiers import Tier
 
-__all__ = ["Layers", "detect_layers", "detect_layers_of", "try_canaries"]
+if TYPE_CHECKING:
+    from ferrule.sandbox.shell.command import CommandResult
+
+__all__ = [
+    "Layers",
+    "ShellCanary",
+    "detect_layers",
+    "detect_layers_of",
+    "list_shell_canaries",
+    "run_shell_canaries",
+    "try_canaries",
+]
 
 _SECONDS: Final = 60
+_SHELL_SECONDS: Final = 20.0
+_ALL_TRIED: Final = "all tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +137,55 @@ def try_canaries(tier: Tier) -> tuple[CanaryResult, ...]:
     tries = {probe.__name__: probe.__doc__ or "" for probe in PROBES}
     answers = _run_trial(tier)[1].get("canaries", [])
     return tuple(CanaryResult(name, tries[name], reached) for name, reached in answers)
+
+
+@dataclass(frozen=True, slots=True)
+class ShellCanary:
+    """One escape, written with POSIX shell builtins only; it exits with 0 if it worked."""
+
+    name: str
+    script: str
+
+
+def list_shell_canaries(tier: Tier, state: Path) -> tuple[ShellCanary, ...]:
+    """The canaries of a shell sandbox, run before its first command.
+
+    `state` is the sandbox's own folder, which no command may read or write.
+    """
+    canary, written = quote(f"{state}/canary"), quote(f"{state}/written")
+    each = "while read -r name value rest"
+    status = each + '; do case $name in {0}) [ "$value" {1} ] && exit 0;; esac; done </proc/self/status; false'
+    if tier is Tier.NONE:
+        return ()
+    found = [
+        ShellCanary("read-hidden", f"read -r line <{canary}"),
+        ShellCanary("write-outside", f": >{written}"),
+    ]
+    if tier is Tier.FULL:
+        found += [
+            ShellCanary("capabilities", status.format("CapEff:|CapBnd:", "!= 0000000000000000")),
+            ShellCanary("no-filter", status.format("Seccomp:", "!= 2")),
+            ShellCanary("new-privileges", status.format("NoNewPrivs:", "!= 1")),
+            ShellCanary(
+                "host-processes", '[ ! -d /proc/2 ] || { read -r name </proc/2/comm; [ "$name" = kthreadd ]; }'
+            ),
+            ShellCanary("kernel-settings", "[ -w /proc/sys/kernel/core_pattern ]"),
+        ]
+    return tuple(found)
+
+
+async def run_shell_canaries(
+    run: Callable[[str, float], Awaitable[CommandResult]], tried: tuple[ShellCanary, ...]
+) -> list[str]:
+    """Run the canaries; returns the names of those that worked. Raises `SandboxUnavailable` if they can't run."""
+    script = (
+        "".join(f"( {each.script} ) >/dev/null 2>&1 && echo {each.name}\n" for each in tried) + f"echo {_ALL_TRIED}\n"
+    )
+    done = await run(script, _SHELL_SECONDS)
+    *names, end = done.output.split("\n")[:-1] or [""]
+    if end != _ALL_TRIED:
+        raise SandboxUnavailable(f"the sandbox's self-test did not finish ({done.ended}): {done.output.strip()}")
+    return names
 
 
 _FIX: Final = (

@@ -25,13 +25,12 @@ from ferrule._util.terminal_text import escape_line
 from ferrule.errors import FileAccessRefused, choose_advice
 from ferrule.sandbox.git.repositories import find_written_repository
 from ferrule.sandbox.hidden_paths import HIDDEN, OTHER_REPOSITORIES, PROTECTED
-from ferrule.sandbox.links import follow_links
 from ferrule.sandbox.open_beneath import NotRegularFile, OpenFolder, PathMoved, open_folder_beneath
 from ferrule.sandbox.own_files import describe_own_file
+from ferrule.sandbox.paths import follow_links, is_within, list_ancestors
 from ferrule.sandbox.shell.access_plan import Access, AccessPlanner
 from ferrule.sandbox.shell.settings import ShellSettings, make_planner, make_protected_paths
 from ferrule.sandbox.shell.workspace_scan import WorkspaceScan
-from ferrule.sandbox.visible_paths import is_within, list_ancestors
 
 __all__ = ["AccessSnapshot", "FileAccess"]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from ferrule._util.user_folders import find_config_folder, find_data_folder, find_state_folder
 from ferrule.errors import SandboxInputError
 from ferrule.sandbox.file_versions import cache_by_version
-from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.own_files import list_hidden_files
+from ferrule.sandbox.paths import LinkFollower
 from ferrule.sandbox.regular_files import open_regular_file
 
 __all__ = [

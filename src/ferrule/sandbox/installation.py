@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final
 
 from ferrule.errors import SandboxUnavailable
-from ferrule.sandbox.links import follow_links
-from ferrule.sandbox.visible_paths import SHARED_PREFIXES, is_within, is_within_any
+from ferrule.sandbox.paths import follow_links, is_within, is_within_any
+from ferrule.sandbox.visible_paths import SHARED_PREFIXES
 
 __all__ = [
     "PACKAGE",

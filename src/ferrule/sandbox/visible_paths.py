@@ -4,21 +4,14 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ferrule.sandbox.links import follow_links
+from ferrule.sandbox.paths import follow_links
 
-__all__ = [
-    "SHARED_PREFIXES",
-    "VisiblePaths",
-    "find_python_paths",
-    "is_within",
-    "is_within_any",
-    "list_ancestors",
-]
+__all__ = ["SHARED_PREFIXES", "VisiblePaths", "find_python_paths"]
 
 _SYSTEM: Final = (
     *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64"),
@@ -74,20 +67,3 @@ def find_python_paths(extra: Iterable[Path] = ()) -> VisiblePaths:
     if site.ENABLE_USER_SITE:
         paths.append(Path(site.getusersitepackages()))
     return VisiblePaths(tuple(dict.fromkeys(path for path in (*paths, *extra) if path.exists())))
-
-
-def is_within(path: str, folder: str) -> bool:
-    """Whether an absolute path is the folder or below it; compares strings, so both must be resolved."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def is_within_any(path: str, folders: Iterable[str]) -> bool:
-    """Whether a path is in one of the folders, as in `is_within`."""
-    return any(is_within(path, each) for each in folders)
-
-
-def list_ancestors(path: str) -> Iterator[str]:
-    """The folders above an absolute path, nearest first."""
-    while path != "/":
-        path = os.path.dirname(path)  # noqa: PTH120 - a string, like all that is compared with it
-        yield path

@@ -84,3 +84,12 @@ class CallScope:
     def images(self) -> tuple[Image, ...]:
         """The images of the conversation and of its results, in order."""
         return tuple(iterate_images(self.conversation.messages))
+
+
+def limit_seconds(timeout: float, scope: CallScope) -> float:
+    """Limit the timeout of a call so that it ends before the caller's deadline, and its output isn't lost.
+
+    A quarter of the time, at most a second, is left for ending the code and for handing over what it printed.
+    """
+    left = scope.seconds_left
+    return timeout if left is None else max(0.05, min(timeout, left - min(1.0, left / 4)))

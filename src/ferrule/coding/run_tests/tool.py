@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from ferrule._util.pluralize import pluralize
-from ferrule.builtin_tools.python_code import limit_seconds
-from ferrule.builtin_tools.shell_results import describe_end, render_output
+from ferrule.builtin_tools.shell_runs import describe_end, render_output
 from ferrule.coding.run_tests.reports import MAX_REPORT_BYTES, TestReport, read_junit_xml, read_runner_output
 from ferrule.coding.run_tests.runners import RunnerName, TestRunner, find_runners, make_named_runner
 from ferrule.coding.workspace import Workspace
@@ -19,7 +18,7 @@ from ferrule.errors import FerruleError, ToolFailed
 from ferrule.sandbox.shell import CommandResult
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Effect, Intent
-from ferrule.tools.scope import CallScope
+from ferrule.tools.scope import CallScope, limit_seconds
 from ferrule.toolspec import Annotations
 
 __all__ = ["make_run_tests"]

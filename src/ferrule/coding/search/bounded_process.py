@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ferrule.sandbox.shell.environment import clean_environment
+from ferrule.sandbox.shell.settings import clean_environment
 
 __all__ = ["HELPER_VARIABLES", "HelperEnd", "run_helper"]
 

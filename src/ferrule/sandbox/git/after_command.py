@@ -32,10 +32,9 @@ from ferrule.sandbox.git.repositories import (
     resolve_repository,
 )
 from ferrule.sandbox.git.settings import Setting, is_harmless, read_settings
-from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.open_beneath import PathMoved, open_folder_beneath
+from ferrule.sandbox.paths import LinkFollower, is_within, is_within_any
 from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.visible_paths import is_within, is_within_any
 
 __all__ = ["RepositoryState", "check_repositories", "record_repositories", "show_path"]
 

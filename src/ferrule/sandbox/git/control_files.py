@@ -28,8 +28,7 @@ from ferrule.sandbox.git.repositories import (
     read_redirect,
 )
 from ferrule.sandbox.git.settings import list_user_settings_files, read_settings
-from ferrule.sandbox.links import LinkFollower
-from ferrule.sandbox.visible_paths import is_within, is_within_any, list_ancestors
+from ferrule.sandbox.paths import LinkFollower, is_within, is_within_any, list_ancestors
 
 __all__ = ["ControlFiles", "MissingFile", "NamedPaths", "find_named_paths"]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ferrule.sandbox.visible_paths import is_within
+from ferrule.sandbox.paths import is_within
 
 __all__ = ["Git", "find_git", "make_repository"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.file_versions import cache_by_version
+from ferrule.sandbox.paths import is_within, list_ancestors
 from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.visible_paths import is_within, list_ancestors
 
 __all__ = [
     "LOCKED",

@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import Final
 
 from ferrule.sandbox.git.repositories import REDIRECT, SETTINGS_FILES, list_settings_files, looks_like_repository
+from ferrule.sandbox.paths import is_within
 from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.visible_paths import is_within
 
 __all__ = [
     "Setting",

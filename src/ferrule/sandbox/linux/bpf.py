@@ -10,7 +10,6 @@ cost of containing one.
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 __all__ = [
@@ -45,8 +44,7 @@ class _Instruction(NamedTuple):
     operand: int
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentCheck:
+class ArgumentCheck(NamedTuple):
     """A condition on a 32-bit argument word: masked, it is one of `values` (or none of them, if not `wanted`)."""
 
     word: int
@@ -55,8 +53,7 @@ class ArgumentCheck:
     wanted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentRule:
+class ArgumentRule(NamedTuple):
     """Allow the call (or apply `then`, which can be another rule) if all checks hold, else apply `otherwise`."""
 
     checks: tuple[ArgumentCheck, ...]

@@ -18,7 +18,7 @@ from ferrule.sandbox.linux.syscall_groups import (
     NEW_NAMESPACES,
     SHARED_MEMORY,
 )
-from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, MACHINE, get_syscall_numbers
+from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, MACHINE, NUMBERS, get_syscall_numbers
 
 __all__ = ["make_shell_filter", "refuse_peer_handles"]
 
@@ -56,7 +56,7 @@ def make_shell_filter(network: bool, unix: bool = False, *, namespaced: bool = T
     to change any file's mode, owner, times, flags or attributes, to set the limits and priorities of any process but
     the caller, to have signals sent to others, and to use shared memory.
     """
-    numbers = get_syscall_numbers(machine)
+    numbers = NUMBERS if machine == MACHINE else get_syscall_numbers(machine)
     decisions: dict[str, Decision] = dict.fromkeys(DANGEROUS, _EPERM)
     decisions |= dict.fromkeys(ALLOWED_FOR_SHELL, ALLOW)
     decisions |= _make_argument_rules() | _make_socket_rules(network, unix)

@@ -69,7 +69,7 @@ class ProcessGroup:
         # A separate thread: waiting in the loop's pool could block the work that runs need in order to end.
         threading.Thread(target=self._reap, args=(loop,), daemon=True).start()
 
-    def signal(self, number: signal.Signals) -> None:
+    def signal(self, number: int) -> None:
         """Send a signal to the whole group, unless its first process has been reaped."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):

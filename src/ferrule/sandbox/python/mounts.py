@@ -13,11 +13,10 @@ from typing import Final
 
 from ferrule.errors import SandboxInputError
 from ferrule.sandbox.hidden_paths import HIDDEN, HiddenPaths, holds_private_key
-from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.mounted_files import MountedFile
+from ferrule.sandbox.paths import LinkFollower, is_within_any
 from ferrule.sandbox.python.parent.answer import is_safe_name
 from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.visible_paths import is_within_any
 
 __all__ = ["Mount", "read_mounts", "resolve_mounts"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-from ferrule._util.background import run_synchronously, submit_to_background
+from ferrule._util.background import run_in_thread, run_on_background_loop, run_synchronously, submit_to_background
 from ferrule.errors import SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.checks import CheckProfile, resolve_profile
 from ferrule.sandbox.containment import RunLimits
@@ -27,7 +27,6 @@ from ferrule.sandbox.python.parent.session_process import SessionProcess
 from ferrule.sandbox.python.parent.zygote_pool import ZygotePool, ZygoteSettings
 from ferrule.sandbox.python.result import MB, PythonResult
 from ferrule.sandbox.python.session import SandboxSession
-from ferrule.sandbox.scheduling import run_in_thread, run_on_background_loop
 from ferrule.sandbox.tiers import Tier
 
 PACKAGES: Final = ("numpy", "pandas")

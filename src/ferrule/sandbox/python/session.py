@@ -9,13 +9,12 @@ from functools import partial
 from typing import Any
 
 from ferrule._util.async_closing import AsyncClosing
-from ferrule._util.background import run_synchronously, submit_to_background
+from ferrule._util.background import run_on_background_loop, run_synchronously, submit_to_background
 from ferrule.sandbox.checks import CheckProfile
 from ferrule.sandbox.python.parent.execute import run_with_checks
 from ferrule.sandbox.python.parent.request import check_timeout, encode_request_in_thread
 from ferrule.sandbox.python.parent.session_process import SessionProcess
 from ferrule.sandbox.python.result import PythonResult
-from ferrule.sandbox.scheduling import run_on_background_loop
 
 
 @dataclass(frozen=True, slots=True)

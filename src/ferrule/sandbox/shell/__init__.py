@@ -2,8 +2,7 @@
 
 from ferrule.sandbox.hidden_paths import HIDDEN, PROTECTED
 from ferrule.sandbox.shell.access_plan import Mode
-from ferrule.sandbox.shell.background_command import BackgroundCommand
-from ferrule.sandbox.shell.command import CommandResult
+from ferrule.sandbox.shell.command import BackgroundCommand, CommandResult
 from ferrule.sandbox.shell.sandbox import ShellSandbox
 
 __all__ = ["HIDDEN", "PROTECTED", "BackgroundCommand", "CommandResult", "Mode", "ShellSandbox"]

@@ -17,12 +17,11 @@ from ferrule.sandbox.git.control_files import ControlFiles, MissingFile
 from ferrule.sandbox.git.repositories import PLACEHOLDER_FILES
 from ferrule.sandbox.hidden_paths import UNRESERVED, HiddenPaths
 from ferrule.sandbox.installation import find_names
-from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.own_files import list_hidden_files
+from ferrule.sandbox.paths import LinkFollower, is_within_any, list_ancestors
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.protected_paths import FoundPaths, ProtectedPaths, limit_paths
 from ferrule.sandbox.shell.workspace_scan import ScanResult, WorkspaceScan, can_search
-from ferrule.sandbox.visible_paths import is_within_any, list_ancestors
 
 __all__ = ["REPLACED", "Access", "AccessPlan", "AccessPlanner", "Mode"]
 

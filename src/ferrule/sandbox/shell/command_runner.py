@@ -5,56 +5,66 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Protocol
 
+from ferrule._util.background import run_in_thread
 from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.doctor import list_shell_canaries, run_shell_canaries
 from ferrule.sandbox.git.after_command import RepositoryState, check_repositories, record_repositories
 from ferrule.sandbox.git.tracked_files import TrackedFiles
 from ferrule.sandbox.own_files import describe_own_file
-from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.access_plan import AccessPlan, Mode
-from ferrule.sandbox.shell.backends.choice import Backend, choose_backend
-from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
-from ferrule.sandbox.shell.environment import clean_environment
+from ferrule.sandbox.shell.command import (
+    CommandRequest,
+    CommandResult,
+    ContainedProcess,
+    RunningCommand,
+)
 from ferrule.sandbox.shell.hidden_hints import describe_hidden_files, find_named_files
-from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.launcher_client import PathVanished
-from ferrule.sandbox.shell.output import OutputCapture
-from ferrule.sandbox.shell.process import CommandStart
 from ferrule.sandbox.shell.protected_paths import ProtectedPaths
 from ferrule.sandbox.shell.proxy import FilteringProxy, RefusedHosts
-from ferrule.sandbox.shell.selftest import list_canaries, run_canaries
-from ferrule.sandbox.shell.settings import ShellSettings, make_planner, make_protected_paths
+from ferrule.sandbox.shell.settings import (
+    ShellSettings,
+    clean_environment,
+    make_planner,
+    make_protected_paths,
+    validate_environment,
+)
+from ferrule.sandbox.shell.streams import OutputCapture, OutputPipe, Streams, open_standard_input
 from ferrule.sandbox.shell.unsearched_folders import describe_unfinished, is_shut, reopen_folder
-from ferrule.sandbox.shell.validation import open_standard_input, validate_environment
 from ferrule.sandbox.shell.workspace_scan import ScanResult
 from ferrule.sandbox.temporary_folders import TemporaryFolder
 from ferrule.sandbox.tiers import Tier
 
-__all__ = ["CommandRequest", "CommandRunner"]
+__all__ = ["Backend", "CommandRunner"]
 
 _MAX_RETRIES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRequest:
-    """A caller's request; see `ShellSandbox.run`."""
+class Backend(Protocol):
+    """Starts commands in one tier."""
 
-    command: str
-    folder: str | None = None
-    input: str | bytes | None = None
-    writable: tuple[str, ...] = ()
-    separate: bool = False
-    timeout: float | None = None
-    mode: Mode | None = None
-    hosts: HostRules | None = None
-    on_stopped: Callable[[CommandResult], None] | None = None
-    watch: Callable[[str], None] | None = None
+    tier: Tier
+
+    needs: Sequence[str]
+    """Paths that commands must be able to read, even if they are on a list."""
+    has_mounts: bool
+    """Whether commands have mounts of their own: a `/tmp`, and covers over what they may not change."""
+
+    async def start(
+        self, plan: AccessPlan, request: CommandRequest, streams: Streams
+    ) -> tuple[ContainedProcess, FilteringProxy | None]:
+        """Start a command under a plan; returns its processes and its proxy, if it has one."""
+
+    async def aclose(self) -> None:
+        """End the processes that the back end itself keeps running."""
 
 
 class CommandRunner:
@@ -75,16 +85,15 @@ class CommandRunner:
         self._explained: set[str] = set()
         """The hidden files that a result has named."""
         self._scanning = asyncio.Lock()
-        self._started: set[Command] = set()
+        self._started: set[RunningCommand] = set()
         self._names = count(1)
         self._lingering: asyncio.TimerHandle | None = None
         # For a program that exits without closing; running commands end with it too.
         self._removing = weakref.finalize(self, _remove, own)
 
     @classmethod
-    async def open(cls, settings: ShellSettings) -> CommandRunner:
-        """Create the folder, choose and try the back end. Raises `SandboxUnavailable` if it doesn't contain."""
-        backend = await choose_backend(settings)
+    async def open(cls, settings: ShellSettings, backend: Backend) -> CommandRunner:
+        """Create the folder and try the back end. Raises `SandboxUnavailable` if it doesn't contain."""
         protected_paths = await run_in_thread(make_protected_paths, settings, backend.tier)
         await run_in_thread(placeholders.remove_abandoned)
         # Only this user can enter it, since it holds what commands wrote.
@@ -112,7 +121,7 @@ class CommandRunner:
         async def run(script: str, seconds: float) -> CommandResult:
             return await self.run(CommandRequest(script, timeout=seconds))
 
-        worked = await run_canaries(run, list_canaries(tier, Path(self._state)))
+        worked = await run_shell_canaries(run, list_shell_canaries(tier, Path(self._state)))
         if worked:
             raise SandboxUnavailable(
                 f"the {tier} tier doesn't hold on this machine: {', '.join(worked)} worked from inside of the sandbox. "
@@ -135,25 +144,25 @@ class CommandRunner:
             if reporting is not None:
                 reporting.cancel()
 
-    async def start(self, request: CommandRequest) -> Command:
+    async def start(self, request: CommandRequest) -> RunningCommand:
         """Scan the workspace, start a command and follow it; retry if a path found by the scan has vanished since."""
-        environment = validate_environment(self._make_environment())
+        request = replace(request, environment=validate_environment(self._make_environment()))
         retries = 0
         while True:
             try:
-                return await self._start(request, await self._plan_access(request), environment)
+                return await self._start(request, await self._plan_access(request))
             except PathVanished:
                 retries += 1
                 if retries > _MAX_RETRIES:
                     raise
 
-    async def _start(self, request: CommandRequest, plan: AccessPlan, environment: dict[str, str]) -> Command:
+    async def _start(self, request: CommandRequest, plan: AccessPlan) -> RunningCommand:
         async with AsyncExitStack() as leaving:
             repositories = await self._record_repositories(plan)
             # Entered first, so that protection is removed only after the last process is gone.
             await self._create_placeholders(plan.placeholders)
             leaving.callback(self._release_placeholders, plan)
-            command, proxy = await self._begin(request, plan, environment)
+            command, proxy = await self._begin(request, plan)
             command.task = asyncio.create_task(self._follow(command, plan, proxy, repositories, leaving.pop_all()))
         self._started.add(command)
         command.task.add_done_callback(lambda _: self._started.discard(command))
@@ -229,22 +238,14 @@ class CommandRunner:
                 unfinished = (describe_unfinished(each, plan.roots) for each in sorted(unsearched))
                 return scanned, [*notes.values(), *unfinished]
 
-    async def _begin(
-        self, request: CommandRequest, plan: AccessPlan, environment: dict[str, str]
-    ) -> tuple[Command, FilteringProxy | None]:
+    async def _begin(self, request: CommandRequest, plan: AccessPlan) -> tuple[RunningCommand, FilteringProxy | None]:
         with open_standard_input(request.input) as stdin, ExitStack() as failing:
             output = self._open_stream(failing)
             errors = self._open_stream(failing) if request.separate else None
-            start = CommandStart(
-                argv=[self._settings.shell, "-c", request.command],
-                environment=environment,
-                streams=(stdin, output.writing, (errors or output).writing),
-                processes=self._settings.processes,
-                file_size=self._settings.file_size,
-            )
-            contained, proxy = await self._backend.start(plan, start, request.hosts)
+            streams = stdin, output.writing, (errors or output).writing
+            contained, proxy = await self._backend.start(plan, request, streams)
             failing.pop_all()
-        command = Command(contained, output, errors, request.timeout, self._settings.grace)
+        command = RunningCommand(contained, output, errors, request.timeout, self._settings.grace)
         for stream in (output, errors):
             if stream is not None:
                 stream.begin(lambda: command.stop("output", at_once=True))
@@ -252,7 +253,7 @@ class CommandRunner:
 
     async def _follow(
         self,
-        command: Command,
+        command: RunningCommand,
         plan: AccessPlan,
         proxy: FilteringProxy | None,
         repositories: RepositoryState | None,
@@ -279,7 +280,7 @@ class CommandRunner:
         output = f"{done.output}{done.errors or ''}"
         hints = [self._protected_paths.make_hint(output, plan.targets)] if done.exit_code else []
         hidden = [path for path in plan.hidden if path not in self._explained and not describe_own_file(path)]
-        named = find_named_files(hidden, output, failed=done.exit_code != 0)
+        named = find_named_files(hidden, output, failed=done.exit_code != 0) if hidden else []
         self._explained.update(named)
         hints += [describe_hidden_files(named, plan)] if named else []
         return "; ".join(each for each in hints if each)

@@ -1,15 +1,15 @@
 """The program that starts shell commands for a process that must not fork itself; started once, by exec.
 
-    python -I -S launcher.py FOLDER_OF_FERRULE DESCRIPTOR landlock
-    python -I -S launcher.py FOLDER_OF_FERRULE DESCRIPTOR namespaces | own-network MOUNTS
+    python -I -S launcher.py FOLDER_OF_FERRULE DESCRIPTOR landlock | namespaces | own-network SETTINGS
 
 Each message on its socket carries descriptors: a request (JSON in a file), standard input, output and errors, and a
 socket for reporting on and stopping that command. A supervisor process, forked in advance, takes it, contains and
 starts the command, adopts whatever the command leaves behind, and ends all of it.
 
 `landlock` is the container tier: Landlock restricts the command. With `namespaces`, the launcher enters namespaces and
-makes the mounts listed in the file MOUNTS (a descriptor, JSON), and a supervisor is pid 1 of the command's own nested
-namespaces; with `own-network` these include a network namespace.
+makes the `mounts` listed in the file SETTINGS (a descriptor, JSON), and a supervisor is pid 1 of the command's own
+nested namespaces; with `own-network` these include a network namespace. `sockets` in SETTINGS is whether the seccomp
+filter of the commands allows those of IP; without it there is no filter.
 """
 
 # A program that should start fast and mostly opens descriptors; it sets up its own imports.
@@ -34,8 +34,10 @@ package.__path__ = [sys.argv[1]]
 sys.modules["ferrule"] = package
 
 from ferrule.sandbox.linux import command_namespaces, command_root, landlock, seccomp
+from ferrule.sandbox.linux.command_namespaces import MountTable
 from ferrule.sandbox.linux.identity import prepare_drop_capabilities
 from ferrule.sandbox.linux.limits import count_tasks, lower
+from ferrule.sandbox.linux.shell_filter import make_shell_filter
 from ferrule.sandbox.linux.syscalls import PR_SET_CHILD_SUBREAPER, call, invoke, prctl
 
 _MAKE_PIPE = 1 << 10
@@ -53,9 +55,12 @@ _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, and so by programs it 
 def main() -> None:
     """Keep one supervisor waiting for the next request, until the other end of the socket is closed."""
     requests, kind = socket.socket(fileno=int(sys.argv[2])), sys.argv[3]
+    with open(int(sys.argv[4]), "rb") as file:
+        settings = json.load(file)
+    program, sockets = b"", settings["sockets"]
+    if sockets is not None:
+        program = make_shell_filter(sockets, namespaced=kind != "landlock")
     if kind != "landlock":
-        with open(int(sys.argv[4]), "rb") as file:
-            settings = json.load(file)
         command_root.enter_command_root(settings["mounts"], network=settings["network"])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     first = command_namespaces.list_mounts()
@@ -63,7 +68,7 @@ def main() -> None:
     for number in count():
         taken, taking = os.pipe()
         if os.fork() == 0:
-            _supervise(requests, kind, first, taking, is_first=number == 0)
+            _supervise(requests, kind, first, program, taking, is_first=number == 0)
         os.close(taking)
         was_taken = os.read(taken, 1)
         os.close(taken)
@@ -79,7 +84,7 @@ def _has_no_more_requests(requests: socket.socket) -> bool:
 
 
 def _supervise(
-    requests: socket.socket, kind: str, first: command_namespaces.MountTable, taking: int, *, is_first: bool
+    requests: socket.socket, kind: str, first: MountTable, program: bytes, taking: int, *, is_first: bool
 ) -> NoReturn:
     """Wait for a request, start its command and supervise it until nothing is left of it."""
     try:
@@ -98,7 +103,7 @@ def _supervise(
             os.write(taking, b"t")
             os.close(taking)
             requests.close()
-            _supervise_command(first, others, *descriptors)
+            _supervise_command(first, others, program, *descriptors)
     except OSError as error:
         os.write(2, str(error).encode())
     finally:
@@ -106,17 +111,12 @@ def _supervise(
 
 
 def _supervise_command(
-    first: command_namespaces.MountTable,
-    others: int,
-    request_file: int,
-    stdin: int,
-    stdout: int,
-    stderr: int,
-    line: int,
+    first: MountTable, others: int, program: bytes, request_file: int, stdin: int, stdout: int, stderr: int, line: int
 ) -> None:
     with open(request_file, "rb") as file:
         request = json.load(file)
     request["limits"][str(int(resource.RLIMIT_NPROC))] += others
+    request["filter"] = program
     channel = socket.socket(fileno=line)
     try:
         reply = _prepare_namespaces(request, first, channel) or _run(request, (stdin, stdout, stderr), channel)
@@ -126,9 +126,7 @@ def _supervise_command(
         channel.send(json.dumps(reply).encode())
 
 
-def _prepare_namespaces(
-    request: dict[str, Any], first: command_namespaces.MountTable, channel: socket.socket
-) -> dict[str, Any] | None:
+def _prepare_namespaces(request: dict[str, Any], first: MountTable, channel: socket.socket) -> dict[str, Any] | None:
     """Prepare the command's own mounts and proxy and report that; or reply that the launcher's mounts are stale."""
     namespaces = request["namespaces"]
     if namespaces is not None:
@@ -274,7 +272,7 @@ def _exec_command(request: dict[str, Any], streams: tuple[int, int, int], failin
 
 def _restrict(request: dict[str, Any]) -> None:
     lower({int(kind): wanted for kind, wanted in request["limits"].items()})
-    if request["filter"] is None:
+    if not request["filter"]:
         return
     seccomp.set_no_new_privileges()
     if request["namespaces"] is None:
@@ -283,7 +281,7 @@ def _restrict(request: dict[str, Any]) -> None:
             _grant(rules, path, _RIGHTS[access])
         invoke(prepare_drop_capabilities())
         rules.restrict()
-    seccomp.attach(bytes.fromhex(request["filter"]))
+    seccomp.attach(request["filter"])
 
 
 def _grant(rules: landlock.Ruleset, path: str, rights: int) -> None:

@@ -16,11 +16,10 @@ from ferrule.sandbox.git.control_files import ControlFiles, MissingFile
 from ferrule.sandbox.git.repositories import find_enclosing_repository, find_locked_parts, find_writable_paths
 from ferrule.sandbox.hidden_paths import PROTECTED, ProtectedNames
 from ferrule.sandbox.installation import Installation
-from ferrule.sandbox.links import LinkFollower
 from ferrule.sandbox.own_files import list_protected_files
+from ferrule.sandbox.paths import LinkFollower, is_within, is_within_any, list_ancestors
 from ferrule.sandbox.shell import placeholders
 from ferrule.sandbox.shell.workspace_scan import ScanResult
-from ferrule.sandbox.visible_paths import is_within, is_within_any, list_ancestors
 
 __all__ = ["FoundPaths", "ProtectedPaths", "limit_paths", "resolve_opened"]
 

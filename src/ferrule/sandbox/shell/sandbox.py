@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from ferrule._util.background import run_synchronously
-from ferrule.errors import SandboxInputError
-from ferrule.sandbox.scheduling import run_on_background_loop
+from ferrule._util.background import run_on_background_loop, run_synchronously
+from ferrule.errors import SandboxInputError, SandboxUnavailable
+from ferrule.sandbox.doctor import detect_layers
 from ferrule.sandbox.shell.access_plan import Mode
-from ferrule.sandbox.shell.background_command import BackgroundCommand
-from ferrule.sandbox.shell.command import CommandResult
-from ferrule.sandbox.shell.command_runner import CommandRequest, CommandRunner
+from ferrule.sandbox.shell.backends.landlock import LandlockBackend
+from ferrule.sandbox.shell.backends.namespaces import NamespaceBackend
+from ferrule.sandbox.shell.backends.seatbelt import SeatbeltBackend
+from ferrule.sandbox.shell.command import BackgroundCommand, CommandRequest, CommandResult
+from ferrule.sandbox.shell.command_runner import Backend, CommandRunner
+from ferrule.sandbox.shell.host_rules import HostRules
 from ferrule.sandbox.shell.settings import ShellSettings
-from ferrule.sandbox.shell.validation import validate_command, validate_hosts, validate_mode, validate_seconds
+from ferrule.sandbox.tiers import Tier
 
 __all__ = ["ShellSandbox"]
+
+# The kernel's limit on one argument.
+_MAX_COMMAND_BYTES = 128 * 1024 - 1
 
 
 @dataclass(slots=True, eq=False)
@@ -132,12 +139,12 @@ class ShellSandbox(ShellSettings):
         hosts: Sequence[str],
     ) -> CommandRequest:
         return CommandRequest(
-            validate_command(command),
+            _validate_command(command),
             folder=folder,
             writable=tuple(writable),
-            timeout=validate_seconds("timeout", timeout),
-            mode=validate_mode(mode),
-            hosts=validate_hosts(hosts, self.network),
+            timeout=_validate_seconds("timeout", timeout),
+            mode=_validate_mode(mode),
+            hosts=_validate_hosts(hosts, self.network),
         )
 
     async def _run(self, request: CommandRequest) -> CommandResult:
@@ -153,10 +160,90 @@ class ShellSandbox(ShellSettings):
             self._opening = asyncio.Lock()
         async with self._opening:
             if self._running is None:
-                self._running = await CommandRunner.open(self)
+                self._running = await CommandRunner.open(self, await _choose_backend(self))
             return self._running
 
     async def _close(self) -> None:
         running, self._running = self._running, None
         if running is not None:
             await running.aclose()
+
+
+def _validate_command(command: str) -> str:
+    """Return the command. Raises `SandboxInputError` if a shell can't run it."""
+    if not isinstance(command, str):
+        raise SandboxInputError(f"a command is text, not {type(command).__name__}")
+    if not command.strip():
+        raise SandboxInputError("the command is empty")
+    if "\0" in command:
+        raise SandboxInputError("the command has a null byte, which a shell can't be given")
+    try:
+        length = len(command.encode())
+    except UnicodeEncodeError as error:
+        raise SandboxInputError(f"the command can't be written as UTF-8: {error}") from error
+    if length > _MAX_COMMAND_BYTES:
+        raise SandboxInputError(
+            f"the command has {length} bytes and the limit is {_MAX_COMMAND_BYTES}: write it to a file and run that"
+        )
+    return command
+
+
+def _validate_seconds(name: str, seconds: float | None) -> float | None:
+    """Return the seconds as a float; None means no limit. Raises `SandboxInputError` if not positive."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise SandboxInputError(f"`{name}` is {seconds!r}, and should be seconds above zero, or None")
+    return float(seconds)
+
+
+def _validate_mode(mode: Mode | str | None) -> Mode | None:
+    """Return the mode of one command. Raises `SandboxInputError` if it isn't one."""
+    try:
+        return None if mode is None else Mode(mode)
+    except ValueError as error:
+        raise SandboxInputError(str(error)) from error
+
+
+def _validate_hosts(hosts: Sequence[str], network: bool | Sequence[str]) -> HostRules | None:
+    """Return the rules of a command with `hosts` in a sandbox with `network`, None if `hosts` add nothing to it.
+
+    Raises `SandboxInputError` for an invalid rule.
+    """
+    if isinstance(hosts, str):
+        raise SandboxInputError("`hosts` is a list of hosts, as in ['packages.example']")
+    if not hosts:
+        return None
+    rules = HostRules([*(() if isinstance(network, bool) else network), *hosts])
+    return rules if network is not True else None
+
+
+async def _choose_backend(settings: ShellSettings) -> Backend:
+    """Choose the back end of the requested tier, or of the best available one.
+
+    Raises `SandboxUnavailable` if the tier isn't available or can't enforce the network's rules.
+    """
+    network = settings.network if isinstance(settings.network, bool) else HostRules(settings.network)
+    if settings.tier is Tier.NONE:
+        return LandlockBackend(settings, Tier.NONE, network=True)
+    found = await asyncio.to_thread(detect_layers)
+    if settings.tier is Tier.SEATBELT or (settings.tier is None and found.tier is Tier.SEATBELT):
+        if found.seatbelt is None:
+            raise SandboxUnavailable(f"the seatbelt tier needs macOS: {_describe_missing(found.missing)}")
+        return SeatbeltBackend(found.seatbelt, settings, network)
+    if settings.tier in {None, Tier.FULL} and found.shell_tier is Tier.FULL:
+        return NamespaceBackend(settings, network)
+    if settings.tier is Tier.FULL:
+        raise SandboxUnavailable(f"the full tier isn't available here: {_describe_missing(found.missing)}")
+    if not (found.landlock and found.seccomp):
+        raise SandboxUnavailable(f"this machine can't contain a command: {_describe_missing(found.missing)}")
+    if isinstance(network, HostRules) and not network.allow_nothing:
+        raise SandboxUnavailable(
+            "the container tier can't enforce rules for hosts, since Landlock knows only ports: choose "
+            "network=False, or a machine with the full tier"
+        )
+    return LandlockBackend(settings, Tier.CONTAINER, network=network is True)
+
+
+def _describe_missing(missing: tuple[str, ...]) -> str:
+    return "; ".join(missing) or "`ferrule sandbox doctor` says what is missing"

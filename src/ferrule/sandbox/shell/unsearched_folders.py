@@ -15,8 +15,8 @@ from typing import Final
 
 from ferrule.sandbox.git.after_command import show_path
 from ferrule.sandbox.open_beneath import PathMoved, open_folder_beneath
+from ferrule.sandbox.paths import is_within
 from ferrule.sandbox.shell.workspace_scan import can_search
-from ferrule.sandbox.visible_paths import is_within
 
 __all__ = ["describe_unfinished", "is_shut", "reopen_folder"]
 

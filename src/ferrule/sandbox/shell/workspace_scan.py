@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from ferrule.sandbox.file_versions import Inode, Version, is_settled, make_version, read_version
 from ferrule.sandbox.git.repositories import is_repository
 from ferrule.sandbox.hidden_paths import ProtectedNames, holds_private_key
+from ferrule.sandbox.paths import is_within, is_within_any
 from ferrule.sandbox.shell import placeholders
-from ferrule.sandbox.visible_paths import is_within, is_within_any
 
 __all__ = ["ScanResult", "WorkspaceScan", "can_search"]
 

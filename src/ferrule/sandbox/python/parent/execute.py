@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final
 
+from ferrule._util.background import run_in_thread
 from ferrule.sandbox.checks import CheckProfile, check
 from ferrule.sandbox.python.parent.answer import ChildAnswer, parse_answer
 from ferrule.sandbox.python.parent.channel import ChildChannel
@@ -20,7 +21,6 @@ from ferrule.sandbox.python.parent.output import ChildOutput
 from ferrule.sandbox.python.parent.process_handle import read_cpu_seconds, read_peak_memory
 from ferrule.sandbox.python.result import ErrorKind, PythonResult, ResourceUsage, RunError, find_refusal
 from ferrule.sandbox.python.wire.frames import WireError
-from ferrule.sandbox.scheduling import run_in_thread
 
 _LARGE: Final = 64 * 1024
 """Bytes; a longer answer is decoded in a thread, so as not to block the loop."""

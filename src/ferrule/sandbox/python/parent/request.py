@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ferrule._util.background import run_in_thread
 from ferrule.errors import SandboxInputError
 from ferrule.sandbox.python.parent.answer import is_safe_name
 from ferrule.sandbox.python.result import MB
 from ferrule.sandbox.python.wire.encoding import MAX_BLOB_BYTES, ValueEncoder
 from ferrule.sandbox.python.wire.frames import WireError, pack_frame
 from ferrule.sandbox.regular_files import open_regular_file
-from ferrule.sandbox.scheduling import run_in_thread
 
 MAX_CODE: Final = MB
 """Characters of code."""

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from ferrule._util.background import run_in_thread
 from ferrule.sandbox.canaries import require_all_stopped
 from ferrule.sandbox.containment import RunLimits
 from ferrule.sandbox.macos.process_group import ProcessExit, ProcessGroup
@@ -31,7 +32,6 @@ from ferrule.sandbox.python.parent.channel import ChildChannel
 from ferrule.sandbox.python.parent.child_process import ChildExit, ChildProcess, ZygoteLost, open_ends
 from ferrule.sandbox.python.parent.output import ChildOutput
 from ferrule.sandbox.python.parent.zygote_process import ZygoteReport, make_zygote_environment
-from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.temporary_folders import remove_tree
 from ferrule.sandbox.tiers import Tier
 

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from ferrule._util.background import run_in_thread
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.containment import RunLimits
 from ferrule.sandbox.doctor import detect_layers
@@ -23,7 +24,6 @@ from ferrule.sandbox.python.parent.process_handle import ProcessHandle
 from ferrule.sandbox.python.parent.seatbelt import NO_SESSIONS, SeatbeltStarter
 from ferrule.sandbox.python.parent.session_process import SessionProcess
 from ferrule.sandbox.python.parent.zygote_process import ZygoteProcess, ZygoteReport, find_package_paths
-from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.temporary_folders import TemporaryFolder
 from ferrule.sandbox.tiers import Tier
 from ferrule.sandbox.visible_paths import find_python_paths

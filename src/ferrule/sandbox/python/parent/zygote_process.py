@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from ferrule._util.background import run_in_thread
 from ferrule.sandbox.installation import PACKAGE_FOLDERS, make_boot_program
 from ferrule.sandbox.python.parent.child_process import ChildExit, ChildNotStarted, ChildProcess, ZygoteLost, open_ends
-from ferrule.sandbox.scheduling import run_in_thread
 from ferrule.sandbox.temporary_folders import remove_tree
 
 _MESSAGE: Final = 256 * 1024

@@ -9,28 +9,22 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
+from ferrule._util.background import run_in_thread
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.doctor import detect_layers
 from ferrule.sandbox.file_versions import Version, read_version
-from ferrule.sandbox.linux.shell_filter import make_shell_filter
-from ferrule.sandbox.scheduling import run_in_thread
+from ferrule.sandbox.paths import is_within_any, list_ancestors
 from ferrule.sandbox.shell.access_plan import Access, AccessPlan
-from ferrule.sandbox.shell.host_rules import HostRules
-from ferrule.sandbox.shell.launcher_client import Launcher, StaleLauncher
-from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, describe_start
+from ferrule.sandbox.shell.command import CommandRequest, ContainedProcess
+from ferrule.sandbox.shell.launcher_client import Launcher, StaleLauncher, describe_command
 from ferrule.sandbox.shell.proxy import FilteringProxy
+from ferrule.sandbox.shell.settings import ShellSettings
+from ferrule.sandbox.shell.streams import Streams
 from ferrule.sandbox.tiers import Tier
-from ferrule.sandbox.visible_paths import is_within_any, list_ancestors
 
 __all__ = ["LandlockBackend"]
-
-
-@cache
-def _make_filter(network: bool) -> str:
-    return make_shell_filter(network, namespaced=False).hex()
 
 
 class LandlockBackend:
@@ -42,39 +36,38 @@ class LandlockBackend:
     needs: Sequence[str] = ()  # the launcher is not restricted
     has_mounts: bool = False
 
-    def __init__(self, tier: Tier, network: bool) -> None:
-        self.tier, self._network = tier, network
+    def __init__(self, settings: ShellSettings, tier: Tier, *, network: bool) -> None:
+        self._settings, self.tier, self._network = settings, tier, network
         self._launcher: Launcher | None = None
         self._starting = asyncio.Lock()
         self._planned: PlannedGrants | None = None
 
     async def start(
-        self, plan: AccessPlan, start: CommandStart, hosts: HostRules | None = None
+        self, plan: AccessPlan, request: CommandRequest, streams: Streams
     ) -> tuple[ContainedProcess, FilteringProxy | None]:
-        """See `Backend`. Raises `SandboxUnavailable` for `hosts` in the container tier."""
-        if hosts is not None and self.tier is not Tier.NONE:
+        """See `Backend`. Raises `SandboxUnavailable` for a request with hosts in the container tier."""
+        if request.hosts is not None and self.tier is not Tier.NONE:
             raise SandboxUnavailable("the container tier can't allow single hosts, since Landlock knows only ports")
         is_contained = self.tier is not Tier.NONE
         if is_contained and (self._planned is None or not self._planned.is_for(plan)):
             self._planned = await asyncio.to_thread(PlannedGrants.make, plan, network=self._network)
         grants = self._planned.grants if is_contained and self._planned is not None else []
-        request = self._make_request(plan, start, grants)
+        message = self._make_message(plan, request, grants)
         for _ in range(2):
             launcher = await self._get_launcher()
             try:
-                command, _ = await launcher.begin(request, start)
+                process, _ = await launcher.begin(message, streams)
             except StaleLauncher:
                 await self._end(launcher)
             else:
-                return command, None
+                return process, None
         raise SandboxUnavailable("the launcher of shell commands ended right after its start")
 
-    def _make_request(self, plan: AccessPlan, start: CommandStart, grants: Sequence[Grant]) -> dict[str, Any]:
+    def _make_message(self, plan: AccessPlan, request: CommandRequest, grants: Sequence[Grant]) -> dict[str, Any]:
         is_contained = self.tier is not Tier.NONE
-        return describe_start(start) | {
+        return describe_command(self._settings, request) | {
             "folder": plan.folder,
             "namespaces": None,
-            "filter": _make_filter(self._network) if is_contained else None,
             "network": self._network,
             "landlock": detect_layers().landlock if is_contained else 0,
             "grants": grants,
@@ -83,7 +76,8 @@ class LandlockBackend:
     async def _get_launcher(self) -> Launcher:
         async with self._starting:
             if self._launcher is None:
-                self._launcher = await Launcher.start("landlock")
+                sockets = None if self.tier is Tier.NONE else self._network
+                self._launcher = await Launcher.start("landlock", {"sockets": sockets})
             return self._launcher
 
     async def _end(self, launcher: Launcher) -> None:

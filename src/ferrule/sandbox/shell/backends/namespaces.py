@@ -16,20 +16,21 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from typing import Any
 
+from ferrule._util.background import run_in_thread
 from ferrule.errors import SandboxUnavailable
 from ferrule.sandbox.linux.command_root import Mount
-from ferrule.sandbox.linux.shell_filter import make_shell_filter
-from ferrule.sandbox.scheduling import run_in_thread
+from ferrule.sandbox.paths import is_within, is_within_any, list_ancestors
 from ferrule.sandbox.shell.access_plan import REPLACED, Access, AccessPlan, Mode
+from ferrule.sandbox.shell.command import CommandRequest, ContainedProcess
 from ferrule.sandbox.shell.host_rules import HostRules
-from ferrule.sandbox.shell.launcher_client import INTERPRETER, Launcher, StaleLauncher, SupervisedCommand
-from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, ShellExit, describe_start
+from ferrule.sandbox.shell.launcher_client import INTERPRETER, Launcher, StaleLauncher, describe_command
 from ferrule.sandbox.shell.proxy import FilteringProxy, make_proxy_variables
+from ferrule.sandbox.shell.settings import ShellSettings
+from ferrule.sandbox.shell.streams import Streams
 from ferrule.sandbox.tiers import Tier
-from ferrule.sandbox.visible_paths import is_within, is_within_any, list_ancestors
 
 # Processor information that programs need; nothing else about the machine is shown.
 _PROCESSORS = "/sys/devices/system/cpu"
@@ -109,12 +110,6 @@ _MAX_COVERS = 100
 _TRIES = 3
 
 
-@cache
-def _make_filter() -> str:
-    # Without routes, sockets reach only the sandbox's loopback.
-    return make_shell_filter(network=True).hex()
-
-
 @dataclass(frozen=True, slots=True)
 class _Covers:
     """The paths of a plan that a launcher has mounts for, and what to mount over those that it hasn't."""
@@ -133,8 +128,14 @@ class _MountedLauncher:
     """Whether each command gets a network of its own, as `launcher.py` describes it."""
     copies: Mapping[str, str]
     running: int = 0
+    """How many commands need it; it ends after the last one is closed."""
     is_stale: bool = False
     _last: tuple[AccessPlan | None, _Covers | None] = (None, None)
+
+    def close(self, process: ContainedProcess) -> None:
+        """Close one of its commands."""
+        process.close()
+        self.running -= 1
 
     def find_covers(self, plan: AccessPlan) -> _Covers | None:
         """What to mount for a plan, which is the same for the same plan; None if it needs other mounts."""
@@ -170,30 +171,6 @@ class _MountedLauncher:
         return [(path, access.value) for path, access in new.items()]
 
 
-class _NamespaceCommand:
-    """A command, and its launcher, which is kept running until the command is closed."""
-
-    def __init__(self, command: SupervisedCommand, launcher: _MountedLauncher) -> None:
-        self._command, self._launcher = command, launcher
-
-    async def wait_until_ended(self) -> ShellExit:
-        """See `ContainedProcess`."""
-        return await self._command.wait_until_ended()
-
-    def terminate(self) -> None:
-        """See `ContainedProcess`."""
-        self._command.terminate()
-
-    def kill(self) -> None:
-        """See `ContainedProcess`."""
-        self._command.kill()
-
-    def close(self) -> None:
-        """See `ContainedProcess`."""
-        self._command.close()
-        self._launcher.running -= 1
-
-
 class NamespaceBackend:
     """Runs each command in its own namespaces, nested in the sandbox's, with a seccomp filter."""
 
@@ -202,29 +179,28 @@ class NamespaceBackend:
     needs: Sequence[str] = (sys.base_prefix, INTERPRETER)
     has_mounts: bool = True
 
-    def __init__(self, network: bool | HostRules) -> None:
-        self._network = network
+    def __init__(self, settings: ShellSettings, network: bool | HostRules) -> None:
+        self._settings, self._network = settings, network
         self._launchers: list[_MountedLauncher] = []
         self._starting = asyncio.Lock()
         self._resolved: tuple[AccessPlan, AccessPlan] | None = None
         """The last plan, and the same with the folders that are replaced resolved."""
 
     async def start(
-        self, plan: AccessPlan, start: CommandStart, hosts: HostRules | None = None
+        self, plan: AccessPlan, request: CommandRequest, streams: Streams
     ) -> tuple[ContainedProcess, FilteringProxy | None]:
         """See `Backend`."""
         if self._resolved is None or self._resolved[0] is not plan:
             self._resolved = plan, resolve_replaced_folders(plan)
         plan = self._resolved[1]
-        network = self._network if hosts is None else hosts
+        network = self._network if request.hosts is None else request.hosts
         proxy = None if isinstance(network, bool) else FilteringProxy(network)
         kind = _SHARED_NETWORK if isinstance(network, bool) or network.allow_nothing else _OWN_NETWORK
         for _ in range(_TRIES):
             entry, covers = await self._choose_launcher(plan, kind)
             try:
-                command, descriptors = await entry.launcher.begin(
-                    _make_request(plan, start, entry.kind, covers, has_proxy=proxy is not None), start
-                )
+                message = self._make_message(plan, request, entry.kind, covers, has_proxy=proxy is not None)
+                process, descriptors = await entry.launcher.begin(message, streams)
             except StaleLauncher:
                 entry.is_stale, entry.running = True, entry.running - 1
                 continue
@@ -233,8 +209,24 @@ class NamespaceBackend:
                 raise
             if proxy is not None and descriptors:
                 proxy.serve(socket.socket(fileno=descriptors[0]))
-            return _NamespaceCommand(command, entry), proxy
+            return replace(process, close=partial(entry.close, process)), proxy
         raise SandboxUnavailable("hidden or protected files were repeatedly replaced while a command was being started")
+
+    def _make_message(
+        self, plan: AccessPlan, request: CommandRequest, kind: str, covers: _Covers, *, has_proxy: bool
+    ) -> dict[str, Any]:
+        port = None
+        if has_proxy:
+            port = _PORT if kind == _OWN_NETWORK else _ANY_PORT
+        return describe_command(self._settings, request) | {
+            "folder": plan.folder,
+            "namespaces": {
+                "port": port,
+                "proxy_variables": make_proxy_variables("{port}") if has_proxy else {},
+                "mounted": covers.mounted,
+                "covers": covers.missing,
+            },
+        }
 
     async def _choose_launcher(self, plan: AccessPlan, kind: str) -> tuple[_MountedLauncher, _Covers]:
         """Find or start a launcher for one more command; returns it and what to cover. The last used is listed last."""
@@ -259,7 +251,8 @@ class NamespaceBackend:
         # A placeholder, and so its mount, is removed after the commands that it was made for.
         lasting = tuple(rule for rule in plan.rules if rule[0] not in plan.placeholders)
         mounts = plan_mounts(replace(plan, rules=lasting), shares_network=self._network is True)
-        settings = {"mounts": mounts, "network": self._network is not True}
+        # Without routes, sockets reach only the sandbox's loopback.
+        settings = {"mounts": mounts, "network": self._network is not True, "sockets": True}
         return _MountedLauncher(await Launcher.start(kind, settings), dict(lasting), kind, plan.copies)
 
     async def _end_unused(self) -> None:
@@ -275,26 +268,3 @@ class NamespaceBackend:
         while self._launchers:
             with suppress(OSError):
                 await run_in_thread(self._launchers.pop().launcher.end)
-
-
-def _make_request(
-    plan: AccessPlan,
-    start: CommandStart,
-    kind: str,
-    covers: _Covers,
-    *,
-    has_proxy: bool,
-) -> dict[str, Any]:
-    port = None
-    if has_proxy:
-        port = _PORT if kind == _OWN_NETWORK else _ANY_PORT
-    return describe_start(start) | {
-        "folder": plan.folder,
-        "filter": _make_filter(),
-        "namespaces": {
-            "port": port,
-            "proxy_variables": make_proxy_variables("{port}") if has_proxy else {},
-            "mounted": covers.mounted,
-            "covers": covers.missing,
-        },
-    }

@@ -8,28 +8,28 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import signal
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 
 from ferrule.errors import SandboxUnavailable
+from ferrule.sandbox.doctor import ShellCanary, run_shell_canaries
 from ferrule.sandbox.hidden_paths import list_home_folders
 from ferrule.sandbox.macos.process_group import ProcessGroup, make_limit_arguments
 from ferrule.sandbox.macos.profiles import make_shell_profile
 from ferrule.sandbox.shell.access_plan import REPLACED, Access, AccessPlan, Mode
-from ferrule.sandbox.shell.command import Command, CommandResult, OutputPipe
+from ferrule.sandbox.shell.command import CommandRequest, CommandResult, ContainedProcess, RunningCommand
 from ferrule.sandbox.shell.host_rules import HostRules
-from ferrule.sandbox.shell.output import OutputCapture
-from ferrule.sandbox.shell.process import CommandStart, ContainedProcess, ShellExit
 from ferrule.sandbox.shell.proxy import FilteringProxy, make_proxy_variables
-from ferrule.sandbox.shell.selftest import ShellCanary, run_canaries
+from ferrule.sandbox.shell.settings import ShellSettings
+from ferrule.sandbox.shell.streams import OutputCapture, OutputPipe, Streams
 from ferrule.sandbox.tiers import Tier
 
-__all__ = ["SeatbeltBackend", "SeatbeltCommand", "reserve_port"]
+__all__ = ["SeatbeltBackend", "reserve_port"]
 
 # Runs first under the profile and signals on descriptor 3 that it is in force.
 _SIGN = 'printf x >&3 && exec 3>&- && exec "$0" "$@"'
@@ -44,55 +44,89 @@ class SeatbeltBackend:
     needs: Sequence[str] = ()  # the proxy is outside
     has_mounts: bool = False
 
-    def __init__(self, tool: Path, network: bool | HostRules) -> None:
-        self._tool, self._network = tool, network
+    def __init__(self, tool: Path, settings: ShellSettings, network: bool | HostRules) -> None:
+        self._tool, self._settings, self._network = tool, settings, network
         self._trying = asyncio.Lock()
         self._is_tried = False
 
     async def start(
-        self, plan: AccessPlan, start: CommandStart, hosts: HostRules | None = None
+        self, plan: AccessPlan, request: CommandRequest, streams: Streams
     ) -> tuple[ContainedProcess, FilteringProxy | None]:
         """See `Backend`. Also raises `SandboxUnavailable` if a canary succeeds before the first command."""
         async with self._trying:
             if not self._is_tried:
-                await self._try_out(plan, start)
+                await self._try_out(plan, request, streams[0])
                 self._is_tried = True
-        return self._begin(plan, start, self._network if hosts is None else hosts)
+        return self.begin(plan, request, streams)
 
-    async def aclose(self) -> None:
-        """See `Backend`: there is nothing to end."""
-
-    def _begin(
-        self, plan: AccessPlan, start: CommandStart, network: bool | HostRules
+    def begin(
+        self, plan: AccessPlan, request: CommandRequest, streams: Streams, *, shell: str | None = None
     ) -> tuple[ContainedProcess, FilteringProxy | None]:
+        """`start` without canaries. `shell` (None: of the settings) runs the command."""
+        argv = [shell or self._settings.shell, "-c", request.command]
+        network = self._network if request.hosts is None else request.hosts
         if isinstance(network, bool):
-            return SeatbeltCommand.start(self._tool, plan, start, network), None
+            return self._contain(plan, argv, request.environment, streams, network), None
         with ExitStack() as failing:
             listening, held = reserve_port()
             for each in (listening, *held):
                 failing.callback(each.close)
             port = listening.getsockname()[1]
-            environment = start.environment | make_proxy_variables(port)
-            contained = SeatbeltCommand.start(self._tool, plan, replace(start, environment=environment), port, held)
+            environment = request.environment | make_proxy_variables(port)
+            contained = self._contain(plan, argv, environment, streams, port, held)
             proxy = FilteringProxy(network)
             proxy.serve(listening)
             failing.pop_all()
         return contained, proxy
 
-    async def _try_out(self, plan: AccessPlan, start: CommandStart) -> None:
+    async def aclose(self) -> None:
+        """See `Backend`: there is nothing to end."""
+
+    def _contain(
+        self,
+        plan: AccessPlan,
+        argv: list[str],
+        environment: dict[str, str],
+        streams: Streams,
+        network: bool | int,
+        held: Sequence[socket.socket] = (),
+    ) -> ContainedProcess:
+        """Start a command; `network` as in `make_shell_profile`, `held` closes with it. Raises `SandboxUnavailable`."""
+        settings = self._settings
+        profile = make_shell_profile(
+            rules=build_seatbelt_rules(plan), scratch=plan.scratch, absent=plan.absent, network=network
+        )
+        limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": settings.file_size, "RLIMIT_NPROC": settings.processes}
+        sign, signing = os.pipe()
+        try:
+            command = profile.build_command(self._tool, ["/bin/sh", "-c", _SIGN, *argv])
+            group = ProcessGroup(
+                make_limit_arguments(command, limits, {signing: _SIGN_PLACE}),
+                environment=environment,
+                folder=plan.folder,
+                streams=streams,
+                passed=(signing,),
+            )
+        except OSError as error:
+            os.close(sign)
+            raise SandboxUnavailable(f"a command can't be started under {self._tool}: {error}") from error
+        finally:
+            os.close(signing)
+        return ContainedProcess(partial(_wait, group, sign), group.signal, partial(_close, sign, held))
+
+    async def _try_out(self, plan: AccessPlan, request: CommandRequest, stdin: int) -> None:
         state = os.path.dirname(plan.scratch)
 
         async def run(script: str, seconds: float) -> CommandResult:
             output = OutputPipe(OutputCapture(64 * 1024, Path(state, "spilled", "selftest.txt"), 64 * 1024))
             try:
                 # No input, and all output goes to one pipe.
-                streams = (start.streams[0], output.writing, output.writing)
-                tried = replace(start, argv=["/bin/sh", "-c", script], streams=streams)
-                contained, proxy = self._begin(plan, tried, self._network)
+                tried = replace(request, command=script, hosts=None)
+                contained, proxy = self.begin(plan, tried, (stdin, output.writing, output.writing), shell="/bin/sh")
             except BaseException:
                 output.close()
                 raise
-            command = Command(contained, output, None, seconds, 0.0)
+            command = RunningCommand(contained, output, None, seconds, 0.0)
             output.begin(lambda: command.stop("output", at_once=True))
             try:
                 return await command.wait()
@@ -100,7 +134,7 @@ class SeatbeltBackend:
                 if proxy is not None:
                     await proxy.aclose()
 
-        reached = await run_canaries(run, list_canaries(state, network=self._network is True))
+        reached = await run_shell_canaries(run, list_canaries(state, network=self._network is True))
         if reached:
             raise SandboxUnavailable(
                 f"the seatbelt tier doesn't hold on this machine: {', '.join(reached)} worked from inside of the "
@@ -108,64 +142,19 @@ class SeatbeltBackend:
             )
 
 
-class SeatbeltCommand:
-    """One command: its process group, and the signal that its profile is in force."""
+async def _wait(group: ProcessGroup, sign: int) -> int:
+    """See `ContainedProcess.wait`. Processes that left the group aren't ended, but stay under the profile."""
+    gone = await asyncio.shield(group.ended)
+    group.sweep()
+    if os.read(sign, 1) != b"x":
+        raise SandboxUnavailable("sandbox-exec could not contain the command")
+    return gone.status
 
-    def __init__(self, group: ProcessGroup, sign: int, held: Sequence[socket.socket]) -> None:
-        self._group, self._sign, self._held = group, sign, held
 
-    @classmethod
-    def start(
-        cls,
-        tool: Path,
-        plan: AccessPlan,
-        start: CommandStart,
-        network: bool | int,
-        held: Sequence[socket.socket] = (),
-    ) -> SeatbeltCommand:
-        """Start a command; `network` as in `make_shell_profile`, `held` closes with it. Raises `SandboxUnavailable`."""
-        profile = make_shell_profile(
-            rules=build_seatbelt_rules(plan), scratch=plan.scratch, absent=plan.absent, network=network
-        )
-        limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": start.file_size, "RLIMIT_NPROC": start.processes}
-        sign, signing = os.pipe()
-        try:
-            command = profile.build_command(tool, ["/bin/sh", "-c", _SIGN, *start.argv])
-            group = ProcessGroup(
-                make_limit_arguments(command, limits, {signing: _SIGN_PLACE}),
-                environment=start.environment,
-                folder=plan.folder,
-                streams=start.streams,
-                passed=(signing,),
-            )
-        except OSError as error:
-            os.close(sign)
-            raise SandboxUnavailable(f"a command can't be started under {tool}: {error}") from error
-        finally:
-            os.close(signing)
-        return cls(group, sign, held)
-
-    async def wait_until_ended(self) -> ShellExit:
-        """See `ContainedProcess`. Processes that left the group aren't ended, but stay under the profile."""
-        gone = await asyncio.shield(self._group.ended)
-        self._group.sweep()
-        if os.read(self._sign, 1) != b"x":
-            raise SandboxUnavailable("sandbox-exec could not contain the command")
-        return ShellExit.from_status(gone.status) if gone.status >= 0 else ShellExit(None, -gone.status)
-
-    def terminate(self) -> None:
-        """See `ContainedProcess`."""
-        self._group.signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """See `ContainedProcess`."""
-        self._group.signal(signal.SIGKILL)
-
-    def close(self) -> None:
-        """See `ContainedProcess`."""
-        os.close(self._sign)
-        for each in self._held:
-            each.close()
+def _close(sign: int, held: Sequence[socket.socket]) -> None:
+    os.close(sign)
+    for each in held:
+        each.close()
 
 
 def reserve_port() -> tuple[socket.socket, list[socket.socket]]:

@@ -9,19 +9,17 @@ from dataclasses import replace
 from functools import partial
 
 from ferrule.sandbox.git.settings import may_become_repository, may_run_settings
+from ferrule.sandbox.paths import is_within
 from ferrule.sandbox.shell.command_line.builtins import (
     SETTING_BUILTINS,
     UNREADABLE_BUILTINS,
     is_harmless_assignment,
     judge_builtin,
 )
-from ferrule.sandbox.shell.command_line.command_line import CommandLine, Part
-from ferrule.sandbox.shell.command_line.effects import EffectFinder
+from ferrule.sandbox.shell.command_line.command_line import CommandLine, EffectFinder, Folders, Part
 from ferrule.sandbox.shell.command_line.find import Execution, finds_only_files, split_executions
-from ferrule.sandbox.shell.command_line.folders import Folders
 from ferrule.sandbox.shell.command_line.links import LinkSearch, are_plain_names
 from ferrule.sandbox.shell.command_line.listings import read_listing
-from ferrule.sandbox.shell.command_line.loops import expand_variables, find_loop_values
 from ferrule.sandbox.shell.command_line.options import UnsureError
 from ferrule.sandbox.shell.command_line.outcome import Outcome
 from ferrule.sandbox.shell.command_line.parsing import parse_sequence
@@ -43,7 +41,7 @@ from ferrule.sandbox.shell.command_line.syntax import (
     Word,
 )
 from ferrule.sandbox.shell.command_line.unwrapping import Program, unwrap
-from ferrule.sandbox.visible_paths import is_within
+from ferrule.sandbox.shell.command_line.words import expand_variables, find_loop_values
 from ferrule.tools.intent import Effect
 
 __all__ = ["parse_command_line"]

@@ -13,7 +13,7 @@ import os
 import re
 from fnmatch import translate
 
-from ferrule.sandbox.visible_paths import is_within_any
+from ferrule.sandbox.paths import is_within_any
 
 __all__ = ["LinkSearch", "are_plain_names", "begin_plainly"]
 

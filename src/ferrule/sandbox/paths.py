@@ -1,15 +1,35 @@
-"""Follows symbolic links one by one: whoever can replace a link on the way to a file decides which file is used."""
+"""Absolute paths as strings: which lies within which, and where links lead.
+
+Links are followed one by one: whoever can replace one on the way to a file decides which file is used.
+"""
 
 # Part of programs that should start fast, so paths are strings.
 # ruff: noqa: PTH115, PTH119, PTH120
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-__all__ = ["LinkFollower", "follow_links"]
+__all__ = ["LinkFollower", "follow_links", "is_within", "is_within_any", "list_ancestors"]
 
 _MAX_LINKS: Final = 40  # in one path, like the kernel
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Whether an absolute path is the folder or below it; compares strings, so both must be resolved."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def is_within_any(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path is in one of the folders, as in `is_within`."""
+    return any(is_within(path, each) for each in folders)
+
+
+def list_ancestors(path: str) -> Iterator[str]:
+    """The folders above an absolute path, nearest first."""
+    while path != "/":
+        path = os.path.dirname(path)
+        yield path
 
 
 class LinkFollower:

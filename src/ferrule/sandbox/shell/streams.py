@@ -1,14 +1,25 @@
-"""Captures a command's output: in memory if short, else in a file up to a limit, and shows both ends."""
+"""A command's standard input, and its output: in memory if short, else in a file up to a limit; both ends are shown."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import fcntl
 import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["OutputCapture"]
+from ferrule.errors import SandboxInputError
+
+__all__ = ["OutputCapture", "OutputPipe", "Streams", "open_standard_input"]
+
+Streams = tuple[int, int, int]
+"""The descriptors of a command's standard input, output and errors, which its starter owns."""
 
 _CHUNK_BYTES = 1024 * 1024
+_PIPE_SIZE = 1024 * 1024
 
 
 class OutputCapture:
@@ -108,3 +119,81 @@ def _move_bytes(pipe: int, file: int, most: int) -> int:
     data = os.read(pipe, most)
     os.write(file, data)
     return len(data)
+
+
+class OutputPipe:
+    """The reading end of a pipe that a command writes to, drained into a capture."""
+
+    def __init__(self, capture: OutputCapture) -> None:
+        self.capture = capture
+        self._reading, self.writing = os.pipe()
+        os.set_blocking(self._reading, False)
+        # For fewer, longer reads; only on Linux, and within the user's limit for pipes.
+        with suppress(OSError, AttributeError):
+            fcntl.fcntl(self._reading, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+        self._when_over: Callable[[], None] | None = None
+        self._is_open = True
+
+    def begin(self, when_over: Callable[[], None]) -> None:
+        """Start reading, once the command has its copy of the writing end; `when_over` is called past the limit."""
+        os.close(self.writing)
+        self.writing = -1
+        self._when_over = when_over
+        asyncio.get_running_loop().add_reader(self._reading, self._read)
+
+    def _read(self) -> bool:
+        """Take one chunk; False if there is none now, or at the end."""
+        try:
+            more = self.capture.take(self._reading)
+        except BlockingIOError:
+            return False
+        if not more:
+            self._stop()
+            if self.capture.is_over and self._when_over is not None:
+                self._when_over()
+        return more
+
+    def _stop(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            asyncio.get_running_loop().remove_reader(self._reading)
+
+    def drain(self) -> None:
+        """Take what is left in the pipe, without waiting for processes that hold its other end."""
+        while self._is_open and self._read():
+            pass
+
+    def close(self) -> None:
+        """Take what is left and close the descriptors."""
+        self.drain()
+        self._stop()
+        self._when_over = None  # breaks a reference cycle, which would keep the output until garbage collection
+        os.close(self._reading)
+        if self.writing >= 0:
+            os.close(self.writing)
+        self.capture.close()
+
+
+@contextmanager
+def open_standard_input(content: str | bytes | None) -> Iterator[int]:
+    """Open a descriptor to read `content` from; empty for None."""
+    if not isinstance(content, str | bytes | None):
+        raise SandboxInputError(f"`input` is text or bytes, not {type(content).__name__}")
+    if content is None:
+        descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    else:
+        descriptor = _create_unnamed_file()
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _create_unnamed_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("stdin", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
