@@ -23,7 +23,7 @@ import ferrule.cli
 OURS = (
     "ferrule.engines.decoder",
     "ferrule.engines.scheduler",
-    "ferrule.models.embedded",
+    "ferrule.models.local_checkpoints",
     "ferrule.models.gateway.gateway",
     "ferrule.tokens.chat_template",
     "ferrule.builtin_tools",

@@ -7,8 +7,9 @@ import shutil
 import pytest
 from rich.console import Console
 
+from ferrule.embedded import find_embedded_folder
 from ferrule.errors import SettingsError
-from ferrule.models.embedded import find_embedded_folder, load_local_model
+from ferrule.models.local_checkpoints import load_local_model
 from ferrule.models.withholding import read_threshold
 from ferrule.training.embedded.asking import ScoredQuestion
 from ferrule.training.embedded.calibration import choose_threshold, count_withheld, write_threshold

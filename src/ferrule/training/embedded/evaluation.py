@@ -76,7 +76,8 @@ def run_evaluation(settings: EvaluationSettings, progress: Progress | None = Non
 
 
 async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | None) -> Report:
-    from ferrule.models.embedded import find_embedded_folder, load_embedded_model, load_local_model
+    from ferrule.embedded import find_embedded_folder, load_embedded_model
+    from ferrule.models.local_checkpoints import load_local_model
 
     with limit_blas_threads():
         model = load_local_model(settings.model) if settings.model is not None else load_embedded_model()

@@ -1,9 +1,8 @@
-"""The model in the package, and the loading of checkpoints as `LocalModel`s."""
+"""Loads a checkpoint in Hugging Face's layout as a `LocalModel`."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -20,17 +19,8 @@ from ferrule.tokens.word_tokenizer import WordTokenizer
 if TYPE_CHECKING:
     from ferrule.engines import EngineFactory, NumpyEngine
 
-
-def find_embedded_folder() -> Path:
-    """The folder of the embedded model's files."""
-    return Path(str(files("ferrule.embedded")))
-
-
-def load_embedded_model(*, engine: EngineFactory | None = None) -> LocalModel:
-    """The model in the package, which uses the calculator and any other tools. Nothing is downloaded."""
-    model = load_local_model(find_embedded_folder(), name="embedded", engine=engine)
-    model.tools_optional = False
-    return model
+EMBEDDED_MODEL = "ferrule.embedded:load_embedded_model"
+"""What loads the model in the package: a string, as that stands on a floor above."""
 
 
 def load_local_model(
