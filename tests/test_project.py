@@ -114,7 +114,9 @@ def test_imports_point_down() -> None:
     assert upward == []
 
 
-NAMED_UPWARD = {"ferrule.models.local_checkpoints": ("ferrule.embedded:load_embedded_model",)}
+NAMED_UPWARD = {
+    "ferrule.models.local_checkpoints": ("ferrule.embedded:load_embedded_model", "ferrule.embedded.guide:load_guide")
+}
 """The one place from which a room above is loaded by its name, so that nothing below knows what steers one model."""
 _MODULE_NAME = re.compile(r"ferrule(?:\.\w+)+(?::\w+)?")
 

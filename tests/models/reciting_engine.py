@@ -20,6 +20,7 @@ class RecitingEngine(AsyncClosing):
     """
 
     context_length = 4096
+    can_constrain = False
 
     def __init__(self, folder: Path, texts: Sequence[str]) -> None:
         tokenizer = read_tokenizer(folder / "tokenizer.json")

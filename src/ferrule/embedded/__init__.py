@@ -1,4 +1,4 @@
-"""The embedded model: its weights and its model card, and what steers the calls of a model this small.
+"""The embedded model: its weights and its model card, and what steers the calls of a model of this size.
 
 `models/` knows of this room by two strings in `local_checkpoints.py`, and nothing else below it does.
 """
@@ -6,11 +6,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
     from ferrule.engines import EngineFactory
     from ferrule.models.local import LocalModel
+
+RuleName = Literal["copy_boundaries", "copying", "missing", "named_numbers", "relevance", "told_numbers", "withholding"]
+"""What steers the calls, by the name of its file in this room."""
+RULES: frozenset[str] = frozenset(get_args(RuleName))
 
 
 def find_embedded_folder() -> Path:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ferrule.dialects.families.nanochat_tools import is_calculator
 from ferrule.toolspec import ToolSpec
 
 _WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])|\d+")
@@ -24,6 +25,23 @@ _COMMON_WORDS = (
 )
 """Words that say nothing of what is meant."""
 _COMMON = frozenset(_COMMON_WORDS.split())
+_ARITHMETIC = re.compile(
+    r"[+*/^×÷%=]|\d\D+\d|\b(?:letters?|words?|characters?|spell(?:ed)?|reversed?|backwards|length|times|plus|minus|subtract|"
+    r"divided?|multipl\w+|sum|average|difference|half|double|twice|percent|squared?|power|root|comput\w+|calculat\w+)\b",
+    re.IGNORECASE,
+)
+"""Two numbers, an operator, or a word of arithmetic or of letters."""
+
+
+def list_possible_tools(request: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
+    """The tools that a request may mean.
+
+    An expression has no words of its tool, so other words tell that the calculator is needed.
+    """
+    others = [spec for spec in tools if not is_calculator(spec)]
+    relevant = list_relevant_tools(request, others)
+    needs_expression = _ARITHMETIC.search(request) or not any(find_shared_stems(request, spec) for spec in others)
+    return [spec for spec in tools if spec in relevant or (is_calculator(spec) and needs_expression)]
 
 
 def list_relevant_tools(request: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
