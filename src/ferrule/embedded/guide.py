@@ -29,7 +29,7 @@ from ferrule.embedded import RULES
 from ferrule.embedded.copy_source import CopySource
 from ferrule.embedded.copying import make_copy_grammar
 from ferrule.embedded.missing import BEGINNING, has_what_is_needed, make_question_grammar
-from ferrule.embedded.relevance import list_possible_tools
+from ferrule.embedded.relevance import list_relevant_tools, may_need_expression
 from ferrule.embedded.withholding import find_agreed_call, read_threshold, withhold
 from ferrule.errors import SettingsError
 from ferrule.models.protocol import ModelSettings
@@ -79,26 +79,30 @@ class EmbeddedGuide:
 
     def make_grammar(self, tools: Sequence[ToolSpec], texts: Sequence[str], request: str) -> Grammar:
         """What a message can be after these texts, of which the `request` is the user's last one."""
-        possible = list_possible_tools(request, tools) if "relevance" in self.rules else tools
-        calls = GrammarChoice(tuple(self._list_calls(possible, texts, request)))
-        call = GrammarSequence((ControlToken(PYTHON_START), calls, ControlToken(PYTHON_END)))
-        text = _OTHER_TEXT if "missing" in self.rules else _ANY_TEXT
-        text_and_call = GrammarSequence((text, GrammarChoice((ControlToken(ASSISTANT_END), call))))
+        others = [spec for spec in tools if not is_calculator(spec)]
+        can_compute = len(others) < len(tools)
+        if others and "relevance" in self.rules:
+            can_compute = can_compute and may_need_expression(request, others)
+            others = list_relevant_tools(request, others)
+        calls = [make_expression_grammar(self._make_copy_grammar(texts))] if can_compute else []
+        calls += self._list_calls(others, texts, request) if others else []
+        call = GrammarSequence((ControlToken(PYTHON_START), GrammarChoice(tuple(calls)), ControlToken(PYTHON_END)))
+        end = GrammarChoice((ControlToken(ASSISTANT_END), call))
         if "missing" not in self.rules:
-            return text_and_call
-        question = make_question_grammar((spec for spec in possible if not is_calculator(spec)), request)
+            return GrammarSequence((_ANY_TEXT, end))
+        question = make_question_grammar(others, request) if others else None
+        text_and_call = GrammarSequence((_OTHER_TEXT, end))
         if question is None:
             return text_and_call
         return GrammarChoice((text_and_call, GrammarSequence((question, ControlToken(ASSISTANT_END)))))
 
+    def _make_copy_grammar(self, texts: Sequence[str]) -> Grammar | None:
+        return make_copy_grammar(texts) if "copying" in self.rules else None
+
     def _list_calls(self, tools: Sequence[ToolSpec], texts: Sequence[str], request: str) -> list[Grammar]:
-        source, calls = CopySource(texts, request, self.rules), list[Grammar]()
-        for spec in tools:
-            if is_calculator(spec):
-                calls.append(make_expression_grammar(make_copy_grammar(texts) if "copying" in self.rules else None))
-            elif "missing" not in self.rules or has_what_is_needed(spec, source):
-                calls.append(make_call_grammar(spec, source.choose_literals(spec)))
-        return calls
+        source = CopySource(texts, request, self.rules)
+        possible = [spec for spec in tools if "missing" not in self.rules or has_what_is_needed(spec, source)]
+        return [make_call_grammar(spec, source.choose_literals(spec)) for spec in possible]
 
     def review(self, message: Message, confidences: Sequence[float], conversation: Conversation) -> Message | None:
         """The question that stands for calls below the threshold (see `withhold`); None if they are made."""

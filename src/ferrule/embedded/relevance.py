@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ferrule.dialects.families.nanochat_tools import is_calculator
 from ferrule.toolspec import ToolSpec
 
 _WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])|\d+")
@@ -33,21 +32,18 @@ _ARITHMETIC = re.compile(
 """Two numbers, an operator, or a word of arithmetic or of letters."""
 
 
-def list_possible_tools(request: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
-    """The tools that a request may mean.
-
-    An expression has no words of its tool, so other words tell that the calculator is needed.
-    """
-    others = [spec for spec in tools if not is_calculator(spec)]
-    relevant = list_relevant_tools(request, others)
-    needs_expression = _ARITHMETIC.search(request) or not any(find_shared_stems(request, spec) for spec in others)
-    return [spec for spec in tools if spec in relevant or (is_calculator(spec) and needs_expression)]
-
-
 def list_relevant_tools(request: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
     """The tools, without each whose words in common with the request are but some of another's."""
     shared = [find_shared_stems(request, spec) for spec in tools]
     return [spec for spec, own in zip(tools, shared, strict=True) if not any(own < other for other in shared)]
+
+
+def may_need_expression(request: str, others: Sequence[ToolSpec]) -> bool:
+    """Whether a request may need the calculator, where other tools are offered too.
+
+    An expression has no words of its tool, so other words tell that one is needed.
+    """
+    return _ARITHMETIC.search(request) is not None or not any(find_shared_stems(request, spec) for spec in others)
 
 
 def find_shared_stems(request: str, spec: ToolSpec) -> set[str]:
