@@ -19,8 +19,9 @@ from typing import Annotated
 
 from ferrule.agent.pipeline import model
 from ferrule.arithmetic.evaluate import calculate
-from ferrule.models.embedded import load_embedded_model, load_local_model
+from ferrule.embedded import load_embedded_model
 from ferrule.models.local import LocalModel
+from ferrule.models.local_checkpoints import load_local_model
 from ferrule.tools.decorator import tool
 
 ROUNDS, TOGETHER, SECONDS, LIMIT = 5, 8, 0.5, 1.15

@@ -15,7 +15,8 @@ from itertools import groupby
 from ferrule import Conversation, ToolCall, ToolResult, assistant, calculator, model, user
 from ferrule.conversation import Text, tool_message
 from ferrule.dialects import get_dialect
-from ferrule.models.embedded import find_embedded_folder, read_tokenizer
+from ferrule.embedded import find_embedded_folder
+from ferrule.models.local_checkpoints import read_tokenizer
 from ferrule.tokens.render import render
 
 WRITTEN = Conversation(

@@ -13,9 +13,10 @@ from ferrule.analysis.data.sources import DataSource
 from ferrule.analysis.recording import record_analysis, replay_analysis
 from ferrule.builtin_tools import PythonSession
 from ferrule.coding.agent import make_agent
+from ferrule.embedded import find_embedded_folder
 from ferrule.errors import SandboxInputError
 from ferrule.execution import read_policy
-from ferrule.models.embedded import find_embedded_folder, load_local_model, read_tokenizer
+from ferrule.models.local_checkpoints import load_local_model, read_tokenizer
 from ferrule.session.persistence import StoreOptions, find_store_path, open_autosave
 from ferrule.session.project import load_project
 from ferrule.session.session import Session

@@ -21,10 +21,11 @@ import sys
 import ferrule.cli
 
 OURS = (
+    "ferrule.embedded.guide",
     "ferrule.engines.decoder",
     "ferrule.engines.scheduler",
-    "ferrule.models.embedded",
     "ferrule.models.gateway.gateway",
+    "ferrule.models.local_checkpoints",
     "ferrule.tokens.chat_template",
     "ferrule.builtin_tools",
 )

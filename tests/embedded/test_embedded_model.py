@@ -10,8 +10,8 @@ import pytest
 from ferrule.agent.pipeline import model
 from ferrule.agent.run import Run
 from ferrule.builtin_tools import calculator
+from ferrule.embedded import find_embedded_folder, load_embedded_model
 from ferrule.engines import NumpyEngine, Sampling
-from ferrule.models.embedded import find_embedded_folder, load_embedded_model
 from ferrule.models.local import LocalModel
 from ferrule.tokens.render import Trace, render
 from ferrule.training.embedded.scoring import draw_held_out_questions

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from ferrule.dialects.missing import write_question
+from ferrule.embedded.missing import write_question
 
 FOLDER = Path(__file__).parents[2] / "src" / "ferrule" / "embedded" / "phrasings"
 LISTS = {"open_tools": "ot", "held_out_tools": "ht"}

@@ -9,7 +9,7 @@ from typing import Any
 from ferrule._util.async_closing import AsyncClosing
 from ferrule.dialects.segments import Control
 from ferrule.engines import Finished, ImageInput, Sampled, Sampling
-from ferrule.models.embedded import read_tokenizer
+from ferrule.models.local_checkpoints import read_tokenizer
 from ferrule.tokens.render import encode_segments
 
 
@@ -20,6 +20,7 @@ class RecitingEngine(AsyncClosing):
     """
 
     context_length = 4096
+    can_constrain = False
 
     def __init__(self, folder: Path, texts: Sequence[str]) -> None:
         tokenizer = read_tokenizer(folder / "tokenizer.json")

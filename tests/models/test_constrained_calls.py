@@ -1,4 +1,4 @@
-"""A local model whose dialect has a grammar calls only what is offered, with arguments that fit, however bad it is."""
+"""A local model with a guide calls only what is offered, with arguments that fit, however bad it is."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def halt() -> str:
     return "halted"
 
 
-def collect_calls(folder: Path, *, constrains: bool) -> list[ToolCall | MalformedCall]:
+def collect_calls(folder: Path, *, has_guide: bool) -> list[ToolCall | MalformedCall]:
     """The calls in 40 answers of a model with random weights."""
 
     async def main() -> list[ToolCall | MalformedCall]:
         async with random_model(folder, "nanochat-tools", likely=2.5) as local:
-            local.constrains = constrains
+            if not has_guide:
+                local.guide = None
             pipeline = model(local).using(move, halt).within(rounds=1)
             asked = (pipeline.chat("Go 3!").with_(temperature=1.0, seed=n, max_tokens=200).run() for n in range(40))
             messages = [message for run in await asyncio.gather(*asked) for message in run.conversation.messages]
@@ -41,7 +42,7 @@ def collect_calls(folder: Path, *, constrains: bool) -> list[ToolCall | Malforme
 
 
 def test_every_call_fits_an_offered_tool(tmp_path: Path) -> None:
-    calls = collect_calls(tmp_path, constrains=True)
+    calls = collect_calls(tmp_path, has_guide=True)
     assert len(calls) >= 10
     specs = {one.name: one.spec for one in (move, halt)}
     for call in calls:
@@ -53,6 +54,6 @@ def test_every_call_fits_an_offered_tool(tmp_path: Path) -> None:
 
 
 def test_without_a_grammar_it_writes_nonsense(tmp_path: Path) -> None:
-    calls = collect_calls(tmp_path, constrains=False)
+    calls = collect_calls(tmp_path, has_guide=False)
     assert len(calls) >= 10
     assert not any(isinstance(call, ToolCall) and call.name in {"move", "halt"} for call in calls)

@@ -13,10 +13,11 @@ from ferrule.agent.pipeline import model
 from ferrule.agent.run import Run
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import Conversation, user
+from ferrule.embedded import load_embedded_model
 from ferrule.engines import NumpyEngine
 from ferrule.errors import ModelError, SettingsError
-from ferrule.models.embedded import load_embedded_model, load_local_model
 from ferrule.models.local import LocalModel
+from ferrule.models.local_checkpoints import load_local_model
 from ferrule.models.scripted import ScriptedModel
 from ferrule.tokens.render import render
 

@@ -7,9 +7,11 @@ import shutil
 import pytest
 from rich.console import Console
 
+from ferrule.embedded import find_embedded_folder
+from ferrule.embedded.guide import EmbeddedGuide
+from ferrule.embedded.withholding import read_threshold
 from ferrule.errors import SettingsError
-from ferrule.models.embedded import find_embedded_folder, load_local_model
-from ferrule.models.withholding import read_threshold
+from ferrule.models.local_checkpoints import load_local_model
 from ferrule.training.embedded.asking import ScoredQuestion
 from ferrule.training.embedded.calibration import choose_threshold, count_withheld, write_threshold
 from ferrule.training.embedded.evaluation import EvaluationSettings, run_evaluation
@@ -73,6 +75,6 @@ def test_a_model_that_was_calibrated_withholds_and_is_measured_with_every_call(t
     assert report.withheld is not None
     assert report.withheld.total.right.share <= 1 / 50
     assert report.withheld.total.wrong.right > 0
-    assert load_local_model(folder).withhold_below == report.withheld.threshold
+    assert load_local_model(folder).guide == EmbeddedGuide(report.withheld.threshold)
     again = run_evaluation(EvaluationSettings(model=folder, count=0, phrasings="open"))
     assert (again.withheld, again.tables) == (report.withheld, report.tables)

@@ -13,7 +13,7 @@ import pytest
 from ferrule import Policy, model, tool
 from ferrule._util.word_lists import show_list
 from ferrule.conversation import ToolCall
-from ferrule.dialects.missing import split_name, write_question
+from ferrule.embedded.missing import split_name, write_question
 from ferrule.formats.nanochat import dump, get_offered_tools, load, read_offered_tools
 from ferrule.models.scripted import ScriptedModel
 from ferrule.training.synth import EARLY, Example, Mix, draw_examples, to_json

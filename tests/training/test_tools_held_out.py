@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from ferrule.dialects.missing import split_name
+from ferrule.embedded.missing import split_name
 from ferrule.training.synth import load_shipped_grammar
 from ferrule.training.synth.tool_use.inventing import list_invented_names, list_nouns
 

@@ -65,7 +65,7 @@ class TracePrinter:
 
         from ferrule.dialects import get_dialect
         from ferrule.dialects.families.nanochat_tools import find_frame
-        from ferrule.models.embedded import find_embedded_folder
+        from ferrule.embedded import find_embedded_folder
 
         path = find_embedded_folder() if tokenizer == "embedded" else Path(tokenizer)
         self._tokenizer = _read_tokenizer(path / "tokenizer.json" if path.is_dir() else path)
@@ -158,7 +158,7 @@ def split_by_mask(trace: Trace, tokenizer: Tokenizer) -> list[TextRun]:
 
 def _read_tokenizer(path: Path) -> Tokenizer:
     from ferrule.errors import TokenizerError
-    from ferrule.models.embedded import read_tokenizer
+    from ferrule.models.local_checkpoints import read_tokenizer
 
     if not path.is_file():
         raise TokenizerError(f"{path}: no such tokenizer")

@@ -53,13 +53,10 @@ class Dialect(Protocol):
         """The whole conversation as segments."""
         ...
 
-    def make_grammar(
-        self, tools: Sequence[ToolSpec], told: Sequence[str] = (), request: str = "", agreed: str = ""
-    ) -> Grammar | None:
+    def grammar(self, tools: Sequence[ToolSpec], choice: str | None) -> Grammar | None:
         """What a message can be where these tools are offered, for an engine that keeps to it; None: any text.
 
-        `told` are the texts that the model was given, for models that copy from them, and `request` is the user's last
-        one. `agreed` is the text of a call that the user was asked about and said yes to: the message is this call.
+        `choice` is that of the settings: `auto`, `required`, `none`, or the name of a tool.
         """
         ...
 
@@ -83,12 +80,6 @@ class Dialect(Protocol):
 class WithoutGrammar:
     """What a dialect that declares no grammar has of it."""
 
-    def make_grammar(
-        self,
-        tools: Sequence[ToolSpec],  # noqa: ARG002
-        told: Sequence[str] = (),  # noqa: ARG002
-        request: str = "",  # noqa: ARG002
-        agreed: str = "",  # noqa: ARG002
-    ) -> Grammar | None:
+    def grammar(self, tools: Sequence[ToolSpec], choice: str | None) -> Grammar | None:  # noqa: ARG002
         """None: a message may be any text."""
         return None

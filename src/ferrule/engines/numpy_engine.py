@@ -116,6 +116,11 @@ class NumpyEngine(AsyncClosing):
         return TokenStream(start, lambda: self._scheduler.cancel(request))
 
     @property
+    def can_constrain(self) -> bool:
+        """Whether it knows what its ids mean."""
+        return self._vocabulary is not None
+
+    @property
     def occupied(self) -> int:
         """The number of generations that have a place in the batch or wait for one."""
         return self._scheduler.occupied

@@ -90,6 +90,11 @@ class Engine(Protocol):
         """The maximum number of ids of a prompt and what is sampled after it."""
         ...
 
+    @property
+    def can_constrain(self) -> bool:
+        """Whether `generate` takes a `constraint`."""
+        ...
+
     def generate(
         self,
         ids: Sequence[int],

@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from ferrule._util.async_closing import AsyncClosing
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import (
     Conversation,
-    File,
     MalformedCall,
     Message,
     Part,
     SampledTokens,
     StopReason,
-    Text,
     ToolCall,
-    ToolResult,
 )
 from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.protocol import Dialect, Reader
@@ -40,8 +38,7 @@ from ferrule.events import (
     Usage,
 )
 from ferrule.models.confidence import CallSpans
-from ferrule.models.protocol import BASIC_SETTINGS, ModelSettings, refuse_unknown_settings
-from ferrule.models.withholding import find_agreed_call, withhold
+from ferrule.models.protocol import BASIC_SETTINGS, CallGuide, ModelSettings, refuse_unknown_settings
 from ferrule.tokens.render import (
     History,
     ImageTokens,
@@ -66,19 +63,14 @@ class LocalModel(AsyncClosing):
         name: str = "local",
         history: History = "as_sampled",
         image_tokens: ImageTokens | None = None,
-        withhold_below: float | None = None,
-        constrains: bool = False,
+        guide: CallGuide | None = None,
     ) -> None:
         """`history`: how earlier messages are written if the dialect rewrites history; see `prepare_history`.
 
         `image_tokens`: the ids that represent an image, as in the checkpoint's image processor. Without them
         images become notes, and losses.
 
-        `withhold_below`: with less confidence in a call than this (from 0 to 1), the model doesn't make it, but says
-        what it would have called, and asks; if the user says yes, it is made. None: every call is made.
-
-        `constrains`: keep what is sampled to the dialect's grammar, where it has one: a call then always fits the
-        signature of an offered tool. The engine must be able to.
+        `guide`: what steers its calls; without one nothing is constrained or held back.
         """
         self.name = name
         self.history: History = history
@@ -86,8 +78,7 @@ class LocalModel(AsyncClosing):
         self.tokenizer = tokenizer
         self.dialect = dialect
         self.image_tokens = image_tokens
-        self.withhold_below = withhold_below
-        self.constrains = constrains
+        self.guide = guide
         self.tools_optional = True
         """Whether it can be asked without the tools that it knows: see `Capabilities`."""
 
@@ -111,7 +102,10 @@ class LocalModel(AsyncClosing):
         prompt = encode_layout(layout, self.tokenizer, self.image_tokens, with_prompt=True)
         stops = self._find_ids(layout.stops)
         draft = self._begin_message(layout, tools, conversation.next_call_number)
-        held = _HeldCalls(is_on=self.withhold_below is not None)
+        held = _HeldCalls(is_on=self.guide is not None and self.guide.holds_calls)
+        # What the engine refuses as too long needs none, and there it would take gigabytes.
+        fits = len(prompt.ids) < self.context_length
+        constraint = self._make_constraint(conversation, tools, settings) if fits else None
         finished: Finished | None = None
         generation = self.engine.generate(
             prompt.ids,
@@ -119,8 +113,7 @@ class LocalModel(AsyncClosing):
             sampling=_make_sampling(settings, len(conversation)),
             stop_ids=(*stops, *self._find_ids(layout.forbidden_tokens)),
             images=prompt.images,
-            # What the engine refuses as too long needs none, and there it would take gigabytes.
-            constraint=self._make_constraint(conversation, tools) if len(prompt.ids) < self.context_length else None,
+            constraint=constraint,
         )
         async with aclosing(generation) as batches:
             async for batch in batches:
@@ -137,24 +130,25 @@ class LocalModel(AsyncClosing):
         usage = Usage(finished.prompt_tokens, finished.cached_tokens, finished.sampled_tokens)
         message = self._make_message(draft, stop)
         confidences = draft.spans.compute_confidences(
-            draft.ids, draft.constrained_logprobs, self.tokenizer, with_names=not self.constrains
+            draft.ids, draft.constrained_logprobs, self.tokenizer, with_names=constraint is None
         )
-        withheld = self._withhold(message, confidences, conversation)
-        if withheld is not None:
-            said_instead, question, calls = withheld
-            yield TextDelta(question)
-            yield MessageFinished(said_instead, usage, "turn", prompt.ids, prompt.images, confidences, calls)
+        reviewed = None if self.guide is None else self.guide.review(message, confidences, conversation)
+        if reviewed is not None:
+            yield TextDelta(reviewed.text.removeprefix(_get_text_before_calls(message)))
+            calls = tuple(call for call in message.calls if isinstance(call, ToolCall))
+            yield MessageFinished(reviewed, usage, "turn", prompt.ids, prompt.images, confidences, calls)
             return
         for event in held.events:
             yield event
         yield MessageFinished(message, usage, stop, prompt.ids, prompt.images, confidences)
 
-    def _make_constraint(self, conversation: Conversation, tools: Sequence[ToolSpec]) -> Grammar | None:
+    def _make_constraint(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> Grammar | None:
         """What the next message can be; None if it may be any text."""
-        if not self.constrains:
+        if self.guide is None or not self.engine.can_constrain:
             return None
-        agreed = find_agreed_call(conversation) if self.withhold_below is not None else ""
-        return self.dialect.make_grammar(tools, _list_told(conversation), conversation.request, agreed)
+        return self.guide.constrain(conversation, tools, settings)
 
     def _find_ids(self, names: Iterable[str]) -> list[int]:
         """The ids of those control tokens that the tokenizer has."""
@@ -170,14 +164,6 @@ class LocalModel(AsyncClosing):
             spelled_out=find_spelled_markers(self.dialect, self.tokenizer),
         )
         return _SampledMessage(Detokenizer(self.tokenizer), reader, MessageParts(first_call))
-
-    def _withhold(
-        self, message: Message, confidences: Sequence[float], conversation: Conversation
-    ) -> tuple[Message, str, tuple[ToolCall, ...]] | None:
-        """What is said instead of calls below the threshold (see `withhold`), or None if they are made."""
-        if self.withhold_below is None or not confidences or min(confidences) >= self.withhold_below:
-            return None
-        return withhold(message, conversation)
 
     def _make_message(self, draft: _SampledMessage, stop: StopReason) -> Message:
         sampled = SampledTokens(
@@ -270,11 +256,9 @@ class _HeldCalls:
         return []
 
 
-def _list_told(conversation: Conversation) -> list[str]:
-    """The texts that the model was given: requests, attached files and results."""
-    given = (message for message in conversation.messages if message.role != "assistant")
-    texts = (part.text for message in given for part in message.parts if isinstance(part, Text | File | ToolResult))
-    return [text for text in texts if text]
+def _get_text_before_calls(message: Message) -> str:
+    before = takewhile(lambda part: not isinstance(part, ToolCall | MalformedCall), message.parts)
+    return Message("assistant", tuple(before)).text
 
 
 def _make_sampling(settings: ModelSettings, messages: int) -> Sampling:

@@ -43,9 +43,7 @@ def get_model(name: str, *, record: str | Path | None = None, **options: Any) ->
     provider, _, rest = name.partition(":")
     try:
         if name == "embedded":
-            from ferrule.models.embedded import load_embedded_model
-
-            return load_embedded_model(**options)
+            return _load_embedded_model(**options)
         if name == "echo":
             from ferrule.models.scripted import EchoModel
 
@@ -67,9 +65,18 @@ def get_model(name: str, *, record: str | Path | None = None, **options: Any) ->
     raise ModelError(describe_unknown_model(name))
 
 
+def _load_embedded_model(**options: Any) -> Model:
+    from pkgutil import resolve_name
+
+    from ferrule.models.local_checkpoints import EMBEDDED_MODEL
+
+    made: Model = resolve_name(EMBEDDED_MODEL)(**options)
+    return made
+
+
 def _get_provider_model(provider: str, name: str, options: dict[str, Any]) -> Model | None:
     if provider == "local":
-        from ferrule.models.embedded import load_local_model
+        from ferrule.models.local_checkpoints import load_local_model
 
         return load_local_model(Path(name), **options)
     from ferrule.models.providers import PROVIDERS

@@ -1,4 +1,4 @@
-"""What a model is: it writes one assistant message and says why it stopped."""
+"""What a model is: it writes one assistant message and says why it stopped. And what steers a local model's calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from ferrule.capabilities import Capabilities
-from ferrule.conversation import Conversation
+from ferrule.conversation import Conversation, Message
+from ferrule.dialects.grammar import Grammar
 from ferrule.errors import ModelError
 from ferrule.events import Event
 from ferrule.toolspec import ToolSpec
@@ -96,4 +97,26 @@ class Model(Protocol):
 
     async def aclose(self) -> None:
         """Release the model's resources."""
+        ...
+
+
+class CallGuide(Protocol):
+    """Steers the calls of a small local model, which learns late what a few rules tell at once."""
+
+    @property
+    def holds_calls(self) -> bool:
+        """Whether events are kept back from a message's first call on, until it was reviewed."""
+        ...
+
+    def constrain(
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
+    ) -> Grammar | None:
+        """What the next message can be, for an engine that can keep to it; None: any text."""
+        ...
+
+    def review(self, message: Message, confidences: Sequence[float], conversation: Conversation) -> Message | None:
+        """The text that stands for a message with calls, and begins as it does before them; None for it as it is.
+
+        `confidences` are those in its calls, from 0 to 1.
+        """
         ...

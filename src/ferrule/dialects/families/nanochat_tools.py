@@ -6,43 +6,28 @@
 
 An offer is a signature for each tool, one a line, between two control tokens of its own. Without one, or with the
 calculator alone, a conversation is nanochat's. A call is Python: an expression is the calculator's, `name(key=value)`
-that tool's.
+that tool's. What steers the calls of so small a model stands in `embedded/`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import Conversation, ToolCall
-from ferrule.dialects.call_grammar import CopySource, make_call_grammar
-from ferrule.dialects.copying import make_copy_grammar
 from ferrule.dialects.families.nanochat import (
-    ASSISTANT_END,
     CONTROL_TOKENS,
     EXPRESSIONS,
     FORBIDDEN_TOKENS,
     MESSAGE,
     OUTPUT_END,
     OUTPUT_START,
-    PYTHON_END,
     PYTHON_START,
     Nanochat,
 )
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING, Family
-from ferrule.dialects.grammar import (
-    ControlToken,
-    Grammar,
-    GrammarChoice,
-    GrammarSequence,
-    LiteralText,
-    make_other_text,
-)
-from ferrule.dialects.missing import BEGINNING, make_question_grammar
-from ferrule.dialects.notations.expression_or_call import ExpressionOrCallSyntax, make_expression_grammar
-from ferrule.dialects.relevance import find_shared_stems, list_relevant_tools
+from ferrule.dialects.notations.expression_or_call import ExpressionOrCallSyntax
 from ferrule.dialects.segments import Content, Control, Layout, Segment
 from ferrule.dialects.signatures import list_left_out, write_signature
 from ferrule.dialects.wording import WrappedResults
@@ -51,14 +36,6 @@ from ferrule.toolspec import ToolSpec
 
 TOOLS_START, TOOLS_END = "<|tools_start|>", "<|tools_end|>"
 MOST_TOOLS = 8
-_ARITHMETIC = re.compile(
-    r"[+*/^×÷%=]|\d\D+\d|\b(?:letters?|words?|characters?|spell(?:ed)?|reversed?|backwards|length|times|plus|minus|subtract|"
-    r"divided?|multipl\w+|sum|average|difference|half|double|twice|percent|squared?|power|root|comput\w+|calculat\w+)\b",
-    re.IGNORECASE,
-)
-"""Two numbers, an operator, or a word of arithmetic or of letters."""
-_OTHER_TEXT = make_other_text(BEGINNING)
-"""A question for what is missing is a text of its own, and no beginning of another one."""
 _SYNTAX = ExpressionOrCallSyntax(EXPRESSIONS)
 
 
@@ -74,11 +51,11 @@ class SignatureOffer:
     def write_lines(self, tools: Sequence[ToolSpec]) -> str:
         """The lines between the markers. Raises as `write` does."""
         if len(tools) > MOST_TOOLS:
-            among = ", the calculator among them," if any(map(_is_calculator, tools)) else ""
+            among = ", the calculator among them," if any(map(is_calculator, tools)) else ""
             raise DialectError(f"{len(tools)} tools{among} are offered: this model takes at most {MOST_TOOLS} at once")
         if _needs_no_offer(tools):
             return ""
-        return "\n".join(spec.name if _is_calculator(spec) else write_signature(spec) for spec in tools)
+        return "\n".join(spec.name if is_calculator(spec) else write_signature(spec) for spec in tools)
 
 
 _OFFER = SignatureOffer()
@@ -119,42 +96,9 @@ class NanochatTools(Nanochat):
         layout = super().layout(conversation, tools)
         return replace(layout, losses=(*layout.losses, *_list_losses(tools)))
 
-    def make_grammar(
-        self, tools: Sequence[ToolSpec], told: Sequence[str] = (), request: str = "", agreed: str = ""
-    ) -> Grammar | None:
-        """Text, and at its end perhaps a call that fits the signature of a tool that the request may mean.
-
-        Its texts and numbers are copied. What was `agreed` on is written as it is.
-        """
-        if agreed:
-            return GrammarSequence((ControlToken(PYTHON_START), LiteralText(agreed), ControlToken(PYTHON_END)))
-        copy = make_copy_grammar(told)
-        source, possible = CopySource(told, request), _list_possible_tools(tools, request)
-        calls = tuple(
-            make_expression_grammar(copy)
-            if _is_calculator(spec)
-            else make_call_grammar(spec, source.choose_literals(spec))
-            for spec in possible
-            if _is_calculator(spec) or source.has_what_is_needed(spec)
-        )
-        call = GrammarSequence((ControlToken(PYTHON_START), GrammarChoice(calls), ControlToken(PYTHON_END)))
-        text_and_call = GrammarSequence((_OTHER_TEXT, GrammarChoice((ControlToken(ASSISTANT_END), call))))
-        question = make_question_grammar((spec for spec in possible if not _is_calculator(spec)), request)
-        if question is None:
-            return text_and_call
-        return GrammarChoice((text_and_call, GrammarSequence((question, ControlToken(ASSISTANT_END)))))
-
     def write_call(self, call: ToolCall) -> str:
         """The text of a call between the markers. Raises `DialectError` for arguments that aren't a JSON object."""
         return _SYNTAX.write_call(call)
-
-
-def _list_possible_tools(tools: Sequence[ToolSpec], request: str) -> list[ToolSpec]:
-    """Those that a request may mean. An expression has no words of its tool, so other words tell that one is needed."""
-    others = [spec for spec in tools if not _is_calculator(spec)]
-    relevant = list_relevant_tools(request, others)
-    needs_expression = _ARITHMETIC.search(request) or not any(find_shared_stems(request, spec) for spec in others)
-    return [spec for spec in tools if spec in relevant or (_is_calculator(spec) and needs_expression)]
 
 
 def find_frame(control: Container[str]) -> str | None:
@@ -175,10 +119,10 @@ def _list_losses(tools: Sequence[ToolSpec]) -> Iterator[Loss]:
 
 def _needs_no_offer(tools: Sequence[ToolSpec]) -> bool:
     """Whether a conversation with these tools is nanochat's own."""
-    return all(map(_is_calculator, tools))
+    return all(map(is_calculator, tools))
 
 
-def _is_calculator(spec: ToolSpec) -> bool:
+def is_calculator(spec: ToolSpec) -> bool:
     """Whether its calls are expressions; another tool of that name is offered and called by its signature."""
     return spec.name == EXPRESSIONS.tool and list(spec.parameters.get("properties", ())) == [EXPRESSIONS.parameter]
 

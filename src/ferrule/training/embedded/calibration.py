@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ferrule.embedded.withholding import CONFIDENCE_FILE
 from ferrule.errors import SettingsError
-from ferrule.models.withholding import CONFIDENCE_FILE
 from ferrule.training.embedded.asking import ScoredQuestion
 from ferrule.training.embedded.report import Share, Withheld, WithheldFigures
 

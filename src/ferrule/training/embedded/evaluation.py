@@ -14,8 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ferrule._util.background import run_synchronously
 from ferrule.agent.pipeline import Pipeline
+from ferrule.embedded import RuleName, find_embedded_folder, load_embedded_model
+from ferrule.embedded.guide import EmbeddedGuide
 from ferrule.engines import limit_blas_threads
 from ferrule.errors import SettingsError
+from ferrule.models.local_checkpoints import load_local_model
 from ferrule.models.protocol import Model
 from ferrule.training.embedded.asking import ScoredQuestion, ask_all
 from ferrule.training.embedded.calibration import choose_threshold, count_withheld, write_threshold
@@ -49,6 +52,8 @@ class EvaluationSettings(BaseModel):
     calibrate: bool = False
     """Choose the confidence below which the model asks instead of calling, by its answers to the `open` lists, and
     write it to `confidence.json` in the model's folder."""
+    without: tuple[RuleName, ...] = ()
+    """Rules that steer the model's calls, to switch off: what they are worth is the difference."""
     together: Annotated[int, Field(gt=0)] = 32
     """Concurrent conversations."""
     most_tokens: Annotated[int, Field(gt=0)] = 400
@@ -76,12 +81,15 @@ def run_evaluation(settings: EvaluationSettings, progress: Progress | None = Non
 
 
 async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | None) -> Report:
-    from ferrule.models.embedded import find_embedded_folder, load_embedded_model, load_local_model
-
     with limit_blas_threads():
         model = load_local_model(settings.model) if settings.model is not None else load_embedded_model()
-    # Every call is made, so that it is known whether a withheld one would have been right.
-    threshold, model.withhold_below = model.withhold_below, None
+    threshold = None
+    if isinstance(model.guide, EmbeddedGuide):
+        threshold = model.guide.threshold
+        # Every call is made, so that it is known whether a withheld one would have been right.
+        model.guide = model.guide.without("withholding", *settings.without)
+    elif settings.without:
+        raise SettingsError(f"without: no rules steer the calls of {model.name}")
     async with model:
         report = await evaluate(model, settings, progress, threshold)
     if settings.calibrate and report.withheld is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from ferrule.dialects.missing import write_question
+from ferrule.embedded.missing import write_question
 from ferrule.training.synth.example import Example, Step, Turn
 from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
 from ferrule.training.synth.tool_use.exchanges import ask_withheld, change_argument, say_missing, say_no, say_yes

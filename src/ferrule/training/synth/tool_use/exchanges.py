@@ -4,8 +4,8 @@ import random
 from collections.abc import Mapping, Sequence
 from string import Formatter
 
-from ferrule.dialects.missing import split_name
-from ferrule.models.withholding import write_withheld_question
+from ferrule.embedded.missing import split_name
+from ferrule.embedded.withholding import write_withheld_question
 from ferrule.training.synth.example import Turn
 from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.tool_use.arguments import draw_value, say_value

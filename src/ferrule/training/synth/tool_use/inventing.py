@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from ferrule.dialects.missing import split_name
+from ferrule.embedded.missing import split_name
 from ferrule.training.synth.grammar import GrammarError
 from ferrule.training.synth.tool_use.template_parsing import parse_tool_templates
 from ferrule.training.synth.tool_use.templates import ToolTemplate

@@ -2,7 +2,7 @@
 
 import random
 
-from ferrule.dialects.missing import split_name
+from ferrule.embedded.missing import split_name
 from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import draw_pseudo_word
 

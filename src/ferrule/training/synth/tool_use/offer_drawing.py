@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ferrule.dialects.missing import split_name
+from ferrule.embedded.missing import split_name
 from ferrule.toolspec import render_openai_function
 from ferrule.training.synth.tool_use.inventing import ToolInventor
 from ferrule.training.synth.tool_use.offers import CALCULATOR, OfferedTool, draw_offered_tool

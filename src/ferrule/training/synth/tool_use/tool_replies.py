@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ferrule._util.word_lists import show_list
 from ferrule.conversation import COMMENT_NOTE, EDITED_NOTE
-from ferrule.dialects.missing import split_name
+from ferrule.embedded.missing import split_name
 from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
 from ferrule.training.synth.tool_use.offers import OfferedTool
 

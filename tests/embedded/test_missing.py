@@ -7,9 +7,9 @@ from typing import ClassVar
 import pytest
 from grammar_checks import Bytes, is_in, spec_of
 
-from ferrule.dialects import get_dialect
 from ferrule.dialects.grammar import make_other_text, make_text_choice
-from ferrule.dialects.missing import make_question_grammar, write_question
+from ferrule.embedded.guide import EmbeddedGuide
+from ferrule.embedded.missing import make_question_grammar, write_question
 from ferrule.engines.constraints import GrammarMatcher, VocabularyIndex
 
 TEXT, NUMBER, UNIT = {"type": "string"}, {"type": "integer"}, {"enum": ["km", "mile", "foot"]}
@@ -62,10 +62,8 @@ class EndedBytes(Bytes):
 
 
 def test_a_model_asks_nothing_else():
-    dialect = get_dialect("nanochat-tools")
-
     def may_say(tools, request, text):
-        matcher = GrammarMatcher(dialect.make_grammar(tools, [request], request), VocabularyIndex(EndedBytes()))
+        matcher = GrammarMatcher(EmbeddedGuide().make_grammar(tools, [request], request), VocabularyIndex(EndedBytes()))
         for token in (*text.encode(), 256):
             if not matcher.allows(token):
                 return False

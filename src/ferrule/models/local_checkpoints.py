@@ -1,10 +1,10 @@
-"""The model in the package, and the loading of checkpoints as `LocalModel`s."""
+"""Loads a checkpoint in Hugging Face's layout as a `LocalModel`."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from importlib.resources import files
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, get_args
 
 from ferrule.dialects import get_dialect
@@ -12,7 +12,7 @@ from ferrule.dialects.families.nanochat_tools import find_frame
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import ModelError, SettingsError, TokenizerError, choose_advice
 from ferrule.models.local import LocalModel
-from ferrule.models.withholding import read_threshold
+from ferrule.models.protocol import CallGuide
 from ferrule.tokens.render import History, ImageTokens
 from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer, read_tokenizer_file
 from ferrule.tokens.word_tokenizer import WordTokenizer
@@ -20,17 +20,11 @@ from ferrule.tokens.word_tokenizer import WordTokenizer
 if TYPE_CHECKING:
     from ferrule.engines import EngineFactory, NumpyEngine
 
-
-def find_embedded_folder() -> Path:
-    """The folder of the embedded model's files."""
-    return Path(str(files("ferrule.embedded")))
-
-
-def load_embedded_model(*, engine: EngineFactory | None = None) -> LocalModel:
-    """The model in the package, which uses the calculator and any other tools. Nothing is downloaded."""
-    model = load_local_model(find_embedded_folder(), name="embedded", engine=engine)
-    model.tools_optional = False
-    return model
+EMBEDDED_MODEL = "ferrule.embedded:load_embedded_model"
+"""What loads the model in the package: a string, as that stands on a floor above."""
+GUIDES = {"nanochat-tools": "ferrule.embedded.guide:load_guide"}
+"""What makes the guide of a checkpoint of a dialect, given its folder. An entry point would take 35 ms to look up, and
+isn't there in a checkout."""
 
 
 def load_local_model(
@@ -50,12 +44,11 @@ def load_local_model(
         dialect: a name that `get_dialect` accepts. Without it the model is framed by its own chat template, in the
             notation of the detected family.
         engine: opens the checkpoint, given the folder; `NumpyEngine.load` if left out. Any engine that uses the ids
-            of `tokenizer.json` will do, whatever else it needs from the folder. Only without one are calls kept to the
-            signatures of the tools, if the dialect has a grammar.
+            of `tokenizer.json` will do, whatever else it needs from the folder.
         history: how earlier messages are written if the dialect rewrites history; see `prepare_history`.
         image_tokens: the ids that represent an image; see `LocalModel`.
 
-    Calls are withheld below the threshold of its `confidence.json`, if there is one: see `LocalModel`.
+    A checkpoint of the embedded model's dialect, `nanochat-tools`, is steered as that is: see `CallGuide`.
 
     Raises `ModelError` for a folder without a model, or with an unknown dialect, and `EngineError`.
     """
@@ -76,9 +69,15 @@ def load_local_model(
         name or f"local:{folder}",
         history,
         image_tokens,
-        withhold_below=read_threshold(folder),
-        constrains=engine is None,
+        _load_guide(framing, folder),
     )
+
+
+def _load_guide(dialect: Dialect, folder: Path) -> CallGuide | None:
+    if dialect.name not in GUIDES:
+        return None
+    guide: CallGuide = resolve_name(GUIDES[dialect.name])(folder)
+    return guide
 
 
 def _open_engine(folder: Path, tokenizer: Tokenizer) -> NumpyEngine:

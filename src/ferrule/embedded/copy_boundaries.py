@@ -8,11 +8,14 @@ drawn ones that it is trained on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ferrule.dialects.named_numbers import NUMBER_WORDS
-from ferrule.dialects.relevance import find_stems
+from ferrule.dialects.signatures import SignatureParameter, list_parameters
+from ferrule.embedded.named_numbers import NUMBER_WORDS
+from ferrule.embedded.relevance import find_stems, list_descriptions
+from ferrule.toolspec import ToolSpec
 
 _SMALL_WORDS = (
     "a an the my our some any in of is are and or for to with at on from that its it's it i'd i i'm be was were can "
@@ -33,6 +36,11 @@ _PARTICLES = frozenset(
 )
 """Words in small letters within names: Frankfurt am Main."""
 _SENTENCE_ENDS = ".!?\n:;"
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)")
+_WORD = re.compile(r"[a-z]+")
+_FOR_DAYS = re.compile(
+    r"day|date|time|when|start|begin|from|until|till|end|due|deadline|since|week|slot", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,31 @@ class NameRules:
     not_last: frozenset[str] = frozenset()
     may_be_numbers: bool = True
     may_be_days: bool = True
+
+
+def make_name_rules(spec: ToolSpec, request: str, told: set[str]) -> NameRules:
+    """The rules for the copies in a tool's calls; `told` are the stems of all texts that may be copied.
+
+    No copy has the tool's own words at its ends, or a number where each one of the request is needed as such.
+    """
+    parameters = list_parameters(spec)
+    named = find_stems([spec.name, *(one.name for one in parameters)])
+    needed = sum(one.is_required and one.takes_number for one in parameters)
+    return NameRules(
+        frozenset(find_stems(list_descriptions(spec)) & told),
+        frozenset(named & told),
+        may_be_numbers=not 0 < _count_numbers(request) <= needed,
+    )
+
+
+def _count_numbers(request: str) -> int:
+    words = (word in NUMBER_WORDS for word in _WORD.findall(request.lower()))
+    return len(_NUMBER.findall(request)) + sum(words)
+
+
+def is_for_days(parameter: SignatureParameter) -> bool:
+    """Whether a parameter may take a day of the week, by its name and description."""
+    return _FOR_DAYS.search(f"{parameter.name} {parameter.schema.get('description', '')}") is not None
 
 
 def find_boundaries(pieces: Sequence[str], rules: NameRules) -> Iterator[tuple[bool, bool]]:

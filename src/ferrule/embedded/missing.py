@@ -1,4 +1,4 @@
-"""Questions for what a tool requires and a request doesn't tell: `Which city and date?`
+"""What a tool requires and the model wasn't told: the tool isn't called, and only this is asked: `Which city and date?`
 
 A small model asks more often than it must, and for more than a tool takes. So a question names required parameters, in
 their order, and none that was surely told: a number beside the parameter's name (`12 kg`), as many numbers as the tool
@@ -11,13 +11,19 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from ferrule._util.word_lists import show_list
 from ferrule.dialects.grammar import Grammar, make_text_choice
-from ferrule.dialects.named_numbers import find_amounts, find_named_numbers
-from ferrule.dialects.relevance import find_stems
 from ferrule.dialects.signatures import SignatureParameter, list_parameters
+from ferrule.embedded.copying import count_copied_words
+from ferrule.embedded.named_numbers import find_amounts, find_named_numbers
+from ferrule.embedded.relevance import find_stems
+from ferrule.embedded.told_numbers import count_told_numbers
 from ferrule.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from ferrule.embedded.copy_source import CopySource
 
 BEGINNING = "Which"
 _BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+|-+|\.+")
@@ -33,6 +39,17 @@ def split_name(name: str) -> str:
 def write_question(names: Iterable[str]) -> str:
     """The question for the parameters of these names."""
     return f"{BEGINNING} {show_list([split_name(name) for name in names])}?"
+
+
+def has_what_is_needed(spec: ToolSpec, source: CopySource) -> bool:
+    """Whether as many words and numbers were told as the tool requires; without any text, arguments may be any."""
+    required = [one for one in list_parameters(spec) if one.is_required]
+    texts, numbers = sum(one.takes_text for one in required), sum(one.takes_number for one in required)
+    return not any(source.texts) or (
+        all(one.shape.type in source.numbers for one in required if one.takes_number)
+        and sum(map(count_told_numbers, source.texts)) >= numbers
+        and count_copied_words(source.texts, source.get_name_rules(spec)) >= texts
+    )
 
 
 def make_question_grammar(tools: Iterable[ToolSpec], request: str) -> Grammar | None:

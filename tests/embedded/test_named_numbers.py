@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from grammar_checks import is_in, spec_of
 
-from ferrule.dialects.call_grammar import CopySource, make_call_grammar
-from ferrule.dialects.named_numbers import find_amounts, find_named_numbers
+from ferrule.dialects.call_grammar import make_call_grammar
+from ferrule.embedded.copy_source import CopySource
+from ferrule.embedded.named_numbers import find_amounts, find_named_numbers
 
 NUMBER, TEXT = {"type": "integer"}, {"type": "string"}
 REFUND = spec_of({"bottles": NUMBER, "cans": NUMBER}, ["bottles", "cans"])

@@ -15,12 +15,14 @@ from ferrule.dialects.families.nanochat import CONTROL_TOKENS
 from ferrule.dialects.families.nanochat_tools import TOOLS_END, TOOLS_START
 from ferrule.dialects.grammar import ControlToken, GrammarSequence, LiteralText
 from ferrule.dialects.segments import SampledIds
+from ferrule.embedded.guide import EmbeddedGuide
+from ferrule.embedded.withholding import find_agreed_call, read_threshold
 from ferrule.errors import ModelError, ToolFailed
 from ferrule.events import CallStarted, MessageFinished, TextDelta
 from ferrule.formats import nanochat
-from ferrule.models.embedded import read_tokenizer
 from ferrule.models.local import LocalModel
-from ferrule.models.withholding import find_agreed_call, read_threshold
+from ferrule.models.local_checkpoints import read_tokenizer
+from ferrule.models.protocol import ModelSettings
 from ferrule.session.renderer import event_to_json
 from ferrule.tokens.render import render
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
@@ -48,12 +50,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def load(folder, *texts: str, withhold_below: float | None = 0.5) -> LocalModel:
+def load(folder, *texts: str, threshold: float | None = 0.5) -> LocalModel:
     """A model that recites these texts, each token with a log-probability of -0.5."""
     tokenizer = read_tokenizer(folder / "tokenizer.json")
-    return LocalModel(
-        RecitingEngine(folder, texts), tokenizer, get_dialect("nanochat-tools"), withhold_below=withhold_below
-    )
+    dialect = get_dialect("nanochat-tools")
+    return LocalModel(RecitingEngine(folder, texts), tokenizer, dialect, guide=EmbeddedGuide(threshold))
 
 
 def ask(model: LocalModel, *prompts: str) -> Conversation:
@@ -118,15 +119,15 @@ def test_every_yes_that_the_model_is_trained_on_is_one() -> None:
 
 
 @pytest.mark.parametrize("call", ['get_weather(city="Paris")', 'is_it("?")', "12 * 3"])
-def test_after_a_yes_the_grammar_has_that_call_alone(folder, call: str) -> None:
-    model = load(folder, withhold_below=0.5)
-    model.constrains = True
+def test_after_a_yes_the_grammar_has_that_call_alone(call: str) -> None:
+    guide = EmbeddedGuide(0.5)
     asked = Conversation((user("rain?"), assistant(f"Hm. I'm not sure. Should I call {call}?"), user("yes")))
     expected = GrammarSequence((ControlToken("<|python_start|>"), LiteralText(call), ControlToken("<|python_end|>")))
-    assert model._make_constraint(asked, [get_weather.spec]) == expected
+    assert guide.constrain(asked, [get_weather.spec], ModelSettings()) == expected
+    assert EmbeddedGuide().constrain(asked, [get_weather.spec], ModelSettings()) != expected
     for said in ("no", "yes, in Oslo"):
         other = Conversation((*asked.messages[:2], user(said)))
-        assert model._make_constraint(other, [get_weather.spec]) != expected
+        assert guide.constrain(other, [get_weather.spec], ModelSettings()) != expected
 
 
 def test_a_yes_permits_one_call(folder) -> None:
@@ -202,7 +203,7 @@ def test_its_mark_is_kept_in_training_files(folder) -> None:
 
 
 def test_a_turn_that_goes_on_after_a_call_is_two_entries(folder) -> None:
-    model = load(folder, PARIS, SAID, withhold_below=None)
+    model = load(folder, PARIS, SAID, threshold=None)
     done = ask(model, "is it raining in Paris?")
     last = assistant(QUESTION).mark_untrained()
     unsure = Conversation((*done.messages[:-1], last))
@@ -223,8 +224,6 @@ def test_no_dialect_trains_a_message_so_marked(name) -> None:
 
 
 async def stream(model: LocalModel, prompt: str = "?"):
-    from ferrule.models.protocol import ModelSettings
-
     found = [event async for event in model.stream(Conversation((user(prompt),)), [get_weather.spec], ModelSettings())]
     finished = found[-1]
     assert isinstance(finished, MessageFinished)
@@ -232,7 +231,7 @@ async def stream(model: LocalModel, prompt: str = "?"):
 
 
 async def test_a_calls_confidence_is_that_of_its_tokens(folder) -> None:
-    _, finished = await stream(load(folder, "Hm." + PARIS, withhold_below=None))
+    _, finished = await stream(load(folder, "Hm." + PARIS, threshold=None))
     assert finished.stop == "calls"
     tokens = 2 + len('get_weather(city="Paris")')
     assert finished.confidences == (pytest.approx(exp(-0.5 * tokens)),)
@@ -241,8 +240,8 @@ async def test_a_calls_confidence_is_that_of_its_tokens(folder) -> None:
 
 
 async def test_where_a_grammar_chooses_the_tool_its_name_does_not_count(folder) -> None:
-    local = load(folder, "Hm." + PARIS, withhold_below=None)
-    local.constrains = True
+    local = load(folder, "Hm." + PARIS, threshold=None)
+    local.engine.can_constrain = True
     _, finished = await stream(local)
     tokens = 2 + len('(city="Paris")')
     assert finished.confidences == (pytest.approx(exp(-0.5 * tokens)),)
@@ -257,7 +256,7 @@ async def test_nothing_of_a_withheld_call_is_streamed(folder) -> None:
 
 
 async def test_a_call_that_is_sure_enough_is_made(folder) -> None:
-    events, finished = await stream(load(folder, PARIS, withhold_below=0.0))
+    events, finished = await stream(load(folder, PARIS, threshold=0.0))
     assert [call.name for call in finished.message.calls if isinstance(call, ToolCall)] == ["get_weather"]
     assert any(isinstance(event, CallStarted) for event in events)
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from ferrule.arithmetic.english_numbers import TENS, UNITS
-from ferrule.dialects.relevance import find_stems
 from ferrule.dialects.signatures import list_parameters
-from ferrule.dialects.told_numbers import find_told_numbers
+from ferrule.embedded.relevance import find_stems
+from ferrule.embedded.told_numbers import find_told_numbers
 from ferrule.toolspec import ToolSpec
 
 NUMBER_WORDS = frozenset({*UNITS, *TENS} - {"zero", "one"})
@@ -50,6 +50,24 @@ def find_named_numbers(spec: ToolSpec, request: str) -> Mapping[str, set[Decimal
                     named.setdefault(owners[0], set()).update(find_told_numbers(amount[0]))
                     break
     return named
+
+
+def choose_numbers(spec: ToolSpec, request: str, told: set[Decimal]) -> Mapping[str, set[Decimal]]:
+    """The numbers that each parameter may be: those that the request names so, or those that no other one is.
+
+    Empty where no number is named: then each may be any that was `told`.
+    """
+    named = find_named_numbers(spec, request)
+    if not named:
+        return {}
+    amounts = Counter(value for amount in find_amounts(request) for value in find_told_numbers(amount[0]))
+    chosen = {}
+    for one in list_parameters(spec):
+        if one.takes_number:
+            others = set[Decimal]().union(*(values for name, values in named.items() if name != one.name))
+            taken = {value for value in others if amounts[value] == 1}
+            chosen[one.name] = named.get(one.name, told - taken)
+    return chosen
 
 
 def _list_neighbours(request: str, amount: re.Match[str]) -> Iterator[str]:

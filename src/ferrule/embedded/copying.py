@@ -10,9 +10,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from ferrule.dialects.copy_boundaries import NameRules, find_boundaries
 from ferrule.dialects.grammar import NOTHING, Grammar, GrammarChoice, GrammarSequence, LiteralText
 from ferrule.dialects.notations.pythonic import write_literal
+from ferrule.embedded.copy_boundaries import NameRules, find_boundaries
 
 _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff"
 """Thai, Lao, kana and Han: scripts without spaces, whose characters are pieces of their own."""
@@ -29,13 +29,13 @@ def make_copy_grammar(texts: Sequence[str], rules: NameRules | None = None) -> G
     return GrammarChoice(tuple(copies)) if copies else None
 
 
-def count_copied_words(texts: Sequence[str], rules: NameRules) -> int:
+def count_copied_words(texts: Sequence[str], rules: NameRules | None = None) -> int:
     """With how many of the words and emoji of these texts a copy may begin."""
     split = [list(_split(text)) for text in texts]
     return sum(
         may_begin and (piece[0].isalnum() or unicodedata.category(piece[0]) == "So")
         for pieces in split
-        for piece, (may_begin, _) in zip(pieces, find_boundaries(pieces, rules), strict=True)
+        for piece, (may_begin, _) in zip(pieces, _list_boundaries(pieces, rules), strict=True)
     )
 
 
@@ -44,8 +44,8 @@ def _list_copies(text: str, rules: NameRules | None) -> list[Grammar]:
     copies: list[Grammar] = []
     following: Grammar | None = None
     pieces = list(_split(text))
-    boundaries = [(True, True)] * len(pieces) if rules is None else list(find_boundaries(pieces, rules))
-    for piece, (may_begin, may_end) in zip(reversed(pieces), reversed(boundaries), strict=True):
+    boundaries = reversed(_list_boundaries(pieces, rules))
+    for piece, (may_begin, may_end) in zip(reversed(pieces), boundaries, strict=True):
         written = LiteralText(write_literal(piece)[1:-1])
         if piece.isspace():
             following = None if following is None else GrammarSequence((written, following))
@@ -58,6 +58,10 @@ def _list_copies(text: str, rules: NameRules | None) -> list[Grammar]:
         if may_begin and following is not None:
             copies.append(following)
     return copies
+
+
+def _list_boundaries(pieces: Sequence[str], rules: NameRules | None) -> list[tuple[bool, bool]]:
+    return [(True, True)] * len(pieces) if rules is None else list(find_boundaries(pieces, rules))
 
 
 def _split(text: str) -> Iterator[str]:

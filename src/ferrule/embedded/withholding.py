@@ -35,8 +35,8 @@ def write_withheld_question(call: str) -> str:
     return f"{_ASKS}{call}?"
 
 
-def withhold(message: Message, conversation: Conversation) -> tuple[Message, str, tuple[ToolCall, ...]] | None:
-    """What stands for a message whose calls the model is unsure of, the text in place of them, and the calls.
+def withhold(message: Message, conversation: Conversation) -> Message | None:
+    """What stands for a message whose calls the model is unsure of: its text, and a question in place of them.
 
     None if the user was just asked about these very calls and said yes, or if one of them can't be read.
     """
@@ -52,7 +52,7 @@ def withhold(message: Message, conversation: Conversation) -> tuple[Message, str
     said = message.parts[:first]
     if said and isinstance(said[-1], Text) and not said[-1].text[-1:].isspace():
         question = f" {question}"
-    return Message("assistant", _append_text(said, question)).mark_untrained(), question, calls
+    return Message("assistant", _append_text(said, question)).mark_untrained()
 
 
 def _append_text(parts: Sequence[Part], text: str) -> tuple[Part, ...]:

@@ -8,8 +8,8 @@ from importlib.resources import files
 
 import pytest
 
-from ferrule.dialects import get_dialect
-from ferrule.dialects.relevance import find_stems, list_relevant_tools
+from ferrule.embedded.guide import EmbeddedGuide
+from ferrule.embedded.relevance import find_stems, list_relevant_tools
 from ferrule.toolspec import ToolSpec
 
 
@@ -65,7 +65,7 @@ def test_a_schema_of_any_shape_is_read() -> None:
 )
 def test_the_calculator_is_out_where_no_expression_is_needed(request_: str, is_possible: bool) -> None:
     calculator = spec("calculator", "Computes.", expression={"type": "string"})
-    grammar = repr(get_dialect("nanochat-tools").make_grammar([calculator, SNOW], ["x"], request=request_))
+    grammar = repr(EmbeddedGuide().make_grammar([calculator, SNOW], ["x"], request_))
     assert "snow_report" in grammar
     assert ("'.count('" in grammar) is is_possible
 

@@ -24,12 +24,26 @@ _COMMON_WORDS = (
 )
 """Words that say nothing of what is meant."""
 _COMMON = frozenset(_COMMON_WORDS.split())
+_ARITHMETIC = re.compile(
+    r"[+*/^×÷%=]|\d\D+\d|\b(?:letters?|words?|characters?|spell(?:ed)?|reversed?|backwards|length|times|plus|minus|subtract|"
+    r"divided?|multipl\w+|sum|average|difference|half|double|twice|percent|squared?|power|root|comput\w+|calculat\w+)\b",
+    re.IGNORECASE,
+)
+"""Two numbers, an operator, or a word of arithmetic or of letters."""
 
 
 def list_relevant_tools(request: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
     """The tools, without each whose words in common with the request are but some of another's."""
     shared = [find_shared_stems(request, spec) for spec in tools]
     return [spec for spec, own in zip(tools, shared, strict=True) if not any(own < other for other in shared)]
+
+
+def may_need_expression(request: str, others: Sequence[ToolSpec]) -> bool:
+    """Whether a request may need the calculator, where other tools are offered too.
+
+    An expression has no words of its tool, so other words tell that one is needed.
+    """
+    return _ARITHMETIC.search(request) is not None or not any(find_shared_stems(request, spec) for spec in others)
 
 
 def find_shared_stems(request: str, spec: ToolSpec) -> set[str]:
