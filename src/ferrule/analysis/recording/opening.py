@@ -39,7 +39,7 @@ def choose_settings(recording: Recording, given: AnalysisSettings | None) -> Ana
     try:
         return AnalysisSettings(**source.header.settings)
     except SettingsError as error:
-        raise SettingsError(f"{source.path}: {error}; record the analysis again") from error
+        raise source.refuse(error) from error
 
 
 def list_recorded_files(recording: Recording) -> list[str]:

@@ -59,11 +59,8 @@ def replay_analysis(path: Path | str, *, computes: bool = False, record: Path | 
     With `record`, what is taken and computed is recorded anew. Raises `SettingsError` for what is no recording, and
     `OSError`.
     """
-    path = Path(path)
-    source = RecordedAnalysis.read(path)
-    earlier = None
-    if source.header.continues is not None:
-        earlier = RecordedAnalysis.read(path.parent / source.header.continues)
+    source = RecordedAnalysis.read(Path(path))
+    earlier = source.read_earlier()
     writer = RecordingWriter(Path(record)) if record is not None else None
     return Recording(source, writer, computes=computes, earlier=earlier)
 

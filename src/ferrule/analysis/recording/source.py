@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict
 from ferrule.blobs import BlobStore
 from ferrule.errors import SettingsError, ToolDefinitionError
 from ferrule.events import Usage
+from ferrule.models.prices import read_prices
 from ferrule.models.recording.exchange import DAMAGE, Exchange
 from ferrule.models.recording.file import RecordingFile
 from ferrule.models.recording.rows import refuse
@@ -131,12 +132,32 @@ class RecordedAnalysis:
             if name == RUN and row.failure is None
         }
         answers = {one.row.stage: one for one in file.exchanges}
-        return cls(file, _check(file, Beginning, ANALYSIS), end, answers, runs)
+        header = _check(file, Beginning, ANALYSIS)
+        source = cls(file, header, end, answers, runs)
+        try:
+            read_prices(header.prices)
+        except SettingsError as error:
+            raise source.refuse(error) from error
+        return source
+
+    def refuse(self, error: Exception) -> SettingsError:
+        """The error for what it began with, if that can't be taken."""
+        return refuse(self.path, self.file.lines[ANALYSIS, ""], error)
 
     @property
     def path(self) -> Path:
         """Where it is."""
         return self.file.path
+
+    def read_earlier(self) -> RecordedAnalysis | None:
+        """The recording of the analysis that this one goes on from. Raises as `read`, and for one that has no first."""
+        chain, seen = [self], {self.path.resolve()}
+        while (continues := chain[-1].header.continues) is not None:
+            chain.append(RecordedAnalysis.read(chain[-1].path.parent / continues))
+            if (path := chain[-1].path.resolve()) in seen:
+                raise SettingsError(f"{self.path} goes on from itself, by {path}; record the analysis again")
+            seen.add(path)
+        return chain[1] if len(chain) > 1 else None
 
     @property
     def blobs(self) -> BlobStore:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Protocol
 
 from ferrule.conversation import Conversation, ImageInput, Message, ToolCall, iterate_images
-from ferrule.errors import ConversationError, SettingsError
+from ferrule.errors import ConversationError
 from ferrule.events import Event, MessageFinished, Usage
 from ferrule.formats.conversation_json import message_from_json, message_to_json
 from ferrule.models.recording.events import events_from_json, events_to_json
 from ferrule.models.recording.facts import Facts
 from ferrule.models.recording.request import Request, compute_digest
-from ferrule.models.recording.rows import ExchangeRow, Failure
+from ferrule.models.recording.rows import ExchangeRow, Failure, refuse
 
 NO_FACTS = Facts({})
 """For what is recorded as it is."""
@@ -33,6 +34,7 @@ class Sharing(Protocol):
 class Exchange:
     """A request and its answer, as recorded."""
 
+    path: Path
     line: int
     request: Request
     row: ExchangeRow
@@ -52,7 +54,7 @@ class Exchange:
                 row.detail,
             )  # fmt: skip
         except DAMAGE as error:
-            raise SettingsError(f"row {self.line} can't be replayed ({error!r}); record it again") from error
+            raise refuse(self.path, self.line, error) from error
         return [*events, finished]
 
 

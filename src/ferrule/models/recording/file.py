@@ -87,7 +87,7 @@ class RecordingFile:
     def _read_shared(self, line: int, row: AnyRow) -> None:  # noqa: ARG002 - as `_read_row`
         if isinstance(row, SharedRow):
             self._shared.keep(row.id, row.value)
-        elif isinstance(row, ExchangeRow) and row.answer is not None:
+        elif isinstance(row, ExchangeRow) and row.failure is None:
             self._shared.keep(row.id, describe_message(read_answer(row.answer)))
 
     def _read_row(self, line: int, row: AnyRow) -> None:
@@ -102,7 +102,7 @@ class RecordingFile:
                 self.find_shared(row)
 
     def _take_exchange(self, row: ExchangeRow, line: int) -> None:
-        self.exchanges.append(Exchange(line, self._shared.find_request(row), row))
+        self.exchanges.append(Exchange(self.path, line, self._shared.find_request(row), row))
 
     def find_shared(self, row: ValueRow) -> list[Any]:
         """The members of a list. Raises `LookupError`."""

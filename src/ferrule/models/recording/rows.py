@@ -197,6 +197,8 @@ def refuse(path: Path, line: int, why: object, *, is_first: bool = False) -> Set
         why = describe_invalid_fields(why)
     elif isinstance(why, KeyError):
         why = f"{why} is missing"
+    elif isinstance(why, TypeError | AttributeError | ArithmeticError):
+        why = f"what it holds has another form ({why})"
     what = "not a recording, or a damaged one" if is_first else "a damaged row"
     advice = "name another file, or delete this one" if is_first else "delete the file"
     return SettingsError(
