@@ -87,8 +87,8 @@ if TYPE_CHECKING:
         TerminalApprover,
         call_tool,
     )
+    from ferrule.models.naming import record
     from ferrule.models.protocol import Model, ModelSettings
-    from ferrule.models.recording import record
     from ferrule.models.scripted import ScriptedModel
     from ferrule.store import Store
     from ferrule.tools.decorator import Tool, tool
@@ -177,11 +177,11 @@ _EXPORTS = {
         "TerminalApprover",
         "call_tool",
     ),
+    "models.naming": ("record",),
     "models.protocol": (
         "Model",
         "ModelSettings",
     ),
-    "models.recording": ("record",),
     "models.scripted": ("ScriptedModel",),
     "store": ("Store",),
     "tools.decorator": (

@@ -117,8 +117,8 @@ async def test_it_is_replayed_without_the_tools(tmp_path: Path) -> None:
     statuses = [
         part["status"]
         for line in (tmp_path / "a.jsonl").read_text().splitlines()
-        if (row := json.loads(line))["type"] == "result"
-        for part in row["result"]["parts"]
+        if (row := json.loads(line)).get("name") == "result"
+        for part in row["value"]["message"]["parts"]
     ]
     assert statuses == ["ok", "error", "invalid", "ok", "denied"]
 
@@ -246,16 +246,15 @@ async def test_computing_again_and_going_on_say_what_is_missing(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (('"parameters":', '"parameter":'), "its tools can't be read"),
-        (('"status": "ok"', '"status": "fine"'), "the result of t1/count_orders/0 can't be read"),
+        (('"parameters":', '"parameter":'), r"line \d+: a damaged row: 'parameters' is missing"),
+        (('"status": "ok"', '"status": "fine"'), r"line \d+: a damaged row: .*status"),
     ],
 )
 async def test_a_damaged_recording_is_refused(damage: tuple[str, str], said: str, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     await record(path, StagedModel(answers("count_orders", count_orders=COUNT[0])), count_orders)
     lines = path.read_text().splitlines()
-    kinds = ('"type": "value"', '"type": "result"')
-    path.write_text("\n".join(one.replace(*damage) if any(kind in one for kind in kinds) else one for one in lines))
+    path.write_text("\n".join(one.replace(*damage) if '"type": "value"' in one else one for one in lines))
     with pytest.raises(SettingsError, match=said):
         await replay(path)
 
@@ -263,7 +262,7 @@ async def test_a_damaged_recording_is_refused(damage: tuple[str, str], said: str
 async def test_a_recording_that_was_cut_off_ends_there(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     await record(path, StagedModel(answers("count_orders", count_orders=COUNT[0])), count_orders)
-    kept = [one for one in path.read_text().splitlines() if json.loads(one)["type"] not in ("result", "end")]
+    kept = [one for one in path.read_text().splitlines() if json.loads(one).get("name") not in ("result", "end")]
     path.write_text("\n".join(kept))
     result, _ = await replay(path)
     assert result.tasks[0].error == "the recording ends here (no result of t1/count_orders/0)"

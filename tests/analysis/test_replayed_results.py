@@ -100,10 +100,10 @@ async def test_data_are_named_as_they_were_given(tmp_path: Path, monkeypatch: py
 async def test_a_replay_has_the_versions_of_the_recording(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     await run_analysis("Which plan?", model=StagedModel(ANSWERS), recording=record_analysis(path))
-    first, _, rest = path.read_text(encoding="utf-8").partition("\n")
-    header = json.loads(first)
-    assert header["packages"]["python"] == platform.python_version()
-    header["packages"]["python"] = "3.10.2"
-    path.write_text(json.dumps(header) + "\n" + rest, encoding="utf-8")
+    first, second, *rest = path.read_text(encoding="utf-8").splitlines()
+    header = json.loads(second)
+    assert header["value"]["packages"]["python"] == platform.python_version()
+    header["value"]["packages"]["python"] = "3.10.2"
+    path.write_text("\n".join([first, json.dumps(header), *rest]), encoding="utf-8")
     replayed = await run_analysis("", recording=replay_analysis(path))
     assert replayed.versions["python"] == "3.10.2"

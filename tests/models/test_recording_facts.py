@@ -18,7 +18,7 @@ from ferrule.coding.instructions import list_facts
 from ferrule.conversation import Conversation
 from ferrule.errors import RequestNotRecorded, SettingsError
 from ferrule.events import TextDelta
-from ferrule.models.recording import RecordedModel
+from ferrule.models.recording.model import RecordedModel
 
 
 def make_clone(folder: Path, branch: str) -> Path:

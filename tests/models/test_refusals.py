@@ -11,9 +11,8 @@ import pytest
 from asking import HOSTED
 from scripted_http import Reply
 
-from ferrule import calculator, model
+from ferrule import calculator, model, record
 from ferrule.models.openai.responses import OpenAIResponses
-from ferrule.models.recording import record
 
 NO = "I can't help with that."
 HALF = '{"expression": "12 *'

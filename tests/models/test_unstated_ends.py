@@ -11,10 +11,9 @@ from asking import HOSTED, try_again_at_once
 from openai_server import calls, chat, lenient, says
 from scripted_http import Reply, ScriptedServer
 
-from ferrule import Run, model, tool
+from ferrule import Run, model, record, tool
 from ferrule.conversation import ToolCall
 from ferrule.errors import ProviderError
-from ferrule.models.recording import record
 
 
 @tool

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ferrule import FileJournal, ScriptedModel, model
+from ferrule import FileJournal, ScriptedModel, model, record
 from ferrule.coding.checkpoints import Checkpoints
 from ferrule.coding.registry import tools
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import FileAccessRefused, SandboxInputError
 from ferrule.execution.executor import call_tool
 from ferrule.execution.policy_file import read_policy
-from ferrule.models.recording import record
 from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.python.mounts import Mount, resolve_mounts
 from ferrule.sandbox.shell import ShellSandbox

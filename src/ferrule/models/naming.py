@@ -1,7 +1,9 @@
-"""Models by name: `provider:model`, `local:folder`, `embedded`, `echo`, and those of plugins."""
+"""Models by name: `provider:model`, `local:folder`, `embedded`, `echo`, those of plugins, and recordings of any."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from ferrule.models.hosted import HostedModel
     from ferrule.models.protocol import Model
     from ferrule.models.providers import Provider
+    from ferrule.models.recording.model import RecordedModel, RecordMode
 
 
 def find_model(given: str | Model, **options: Any) -> Model:
@@ -29,17 +32,16 @@ def find_model(given: str | Model, **options: Any) -> Model:
     return given
 
 
-def get_model(name: str, *, record: str | Path | None = None, **options: Any) -> Model:
+def get_model(name: str, **options: Any) -> Model:
     """The model with that name; `options` (`api_key`, `base_url`, `dialect`, …) are passed to its constructor.
 
-    With `record`, its answers are recorded in that file, and replayed from there: see `ferrule.models.recording`.
+    With `record=FILE`, its answers are recorded in that file, and replayed from there: see `record`.
     Any other name may be that of an installed package's model, in the group `ferrule.models`. Raises `ModelError` for
     an unknown name, a missing key or a missing package, and `PluginError`.
     """
-    if record is not None:
-        from ferrule.models.recording import record as make_recorded_model
-
-        return make_recorded_model(record, name, **options)
+    path = options.pop("record", None)
+    if path is not None:
+        return record(path, name, **options)
     provider, _, rest = name.partition(":")
     try:
         if name == "embedded":
@@ -72,6 +74,38 @@ def _load_embedded_model(**options: Any) -> Model:
 
     made: Model = resolve_name(EMBEDDED_MODEL)(**options)
     return made
+
+
+def record(
+    path: str | Path,
+    model: str | Model | None = None,
+    *,
+    mode: RecordMode | None = None,
+    facts: Mapping[str, str] | None = None,
+    **options: Any,
+) -> RecordedModel:
+    """A model whose answers are recorded in `path`, and replayed from there.
+
+    `model` is a name or a `Model`; a name's `options` (`api_key`, …) are those of `get_model`, and the model is created
+    when it is first asked, so that a replay needs neither key nor package. Without one, the file must hold what a
+    single model answered, which is replayed. `mode` is that of `FERRULE_RECORD` if left out, or `once`.
+
+    `facts` are texts that differ between machines, by name, such as `{"workspace": "/home/me/project"}`: the file has
+    their names, and a replay its own texts.
+
+    Raises `SettingsError` for a file that isn't a recording or an unknown mode, and `ModelError` for a model that is
+    neither recorded nor can be created.
+    """
+    from ferrule.models.recording.model import RecordedModel, choose_mode
+
+    chosen = choose_mode(mode)
+    if model is None:
+        if mode not in (None, "replay"):
+            raise SettingsError(f'record("{path}", mode="{mode}") needs the model to ask: record("{path}", "openai:…")')
+        return RecordedModel(Path(path), None, "replay", facts=facts)
+    key = model if isinstance(model, str) else find_model(model).name
+    keys = {name: value for name, value in options.items() if isinstance(value, str) and "key" in name}
+    return RecordedModel(Path(path), key, chosen, create=partial(find_model, model, **options), facts=facts, keys=keys)
 
 
 def _get_provider_model(provider: str, name: str, options: dict[str, Any]) -> Model | None:

@@ -11,10 +11,10 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ferrule.agent.hooks import Hooks, RunState
-from ferrule.analysis.recording.model import describe_failure
+from ferrule.analysis.recording.source import RESULT
 from ferrule.conversation import tool_message
-from ferrule.errors import SettingsError, ToolDefinitionError
 from ferrule.models.recording.request import describe_tool
+from ferrule.models.recording.rows import Failure
 from ferrule.tools.decorator import Tool
 from ferrule.tools.registry import BoundRegistry
 from ferrule.toolspec import Annotations, ToolGroup
@@ -59,7 +59,7 @@ class CallRecorder(Hooks):
     def end(self, error: Exception) -> None:
         """Record that the question ended with an error while a call was running."""
         if self._is_waiting and self._recording.source is None:
-            self._recording.add_result(self._key, describe_failure(error))
+            self._recording.add_result(self._key, Failure.describe(error))
 
 
 def keep_offers(recording: Recording, own: Sequence[str], added: Iterable[Tool[..., Any]]) -> None:
@@ -74,16 +74,14 @@ def keep_offers(recording: Recording, own: Sequence[str], added: Iterable[Tool[.
         for tool in added
     ]
     if specs or own:
-        recording.keep_value(_OFFERS, {"own": list(own), "added": specs})
+        recording.keep(_OFFERS, {"own": list(own), "added": specs})
 
 
 def list_recorded_tools(source: RecordedAnalysis) -> tuple[list[str], list[str]]:
     """The names of the analyst's tools that needed a key, and of the added ones. Raises `SettingsError`."""
-    offers = source.values.get(_OFFERS, {"own": [], "added": []})
-    try:
-        return [str(one) for one in offers["own"]], [str(one["name"]) for one in offers["added"]]
-    except (LookupError, TypeError) as error:
-        _refuse(source, error)
+    with source.reading(_OFFERS) as offers:
+        found = offers or {"own": [], "added": []}
+        return [str(one) for one in found["own"]], [str(one["name"]) for one in found["added"]]
 
 
 def restore_tools(source: RecordedAnalysis, given: BoundRegistry) -> BoundRegistry:
@@ -91,27 +89,21 @@ def restore_tools(source: RecordedAnalysis, given: BoundRegistry) -> BoundRegist
 
     None of them is called. Raises `SettingsError` for what can't be read.
     """
-    _, names = list_recorded_tools(source)
-    specs = source.values[_OFFERS]["added"] if names else []
-    kept = [given.get(spec["name"]) or _restore_tool(source, spec) for spec in specs]
+    with source.reading(_OFFERS) as offers:
+        specs = offers["added"] if offers else []
+        names = {spec["name"] for spec in specs}
+        kept = [given.get(spec["name"]) or _restore_tool(spec) for spec in specs]
     return BoundRegistry([*kept, *(tool for tool in given if tool.name not in names)])
 
 
-def _restore_tool(source: RecordedAnalysis, spec: dict[str, Any]) -> Tool[..., Any]:
-    try:
-        made = Tool.from_schema(spec["name"], spec["description"], spec["parameters"], _refuse_to_run)
-        group = None if spec["group"] is None else ToolGroup(**spec["group"])
-        return replace(made, annotations=Annotations(**spec["annotations"]), origin=spec["origin"], group=group)
-    except (LookupError, TypeError, ToolDefinitionError) as error:
-        _refuse(source, error)
+def _restore_tool(spec: dict[str, Any]) -> Tool[..., Any]:
+    made = Tool.from_schema(spec["name"], spec["description"], spec["parameters"], _refuse_to_run)
+    group = None if spec["group"] is None else ToolGroup(**spec["group"])
+    return replace(made, annotations=Annotations(**spec["annotations"]), origin=spec["origin"], group=group)
 
 
 def _refuse_to_run(**_arguments: Any) -> NoReturn:
     raise RuntimeError(_NEVER_CALLED)
-
-
-def _refuse(source: RecordedAnalysis, error: Exception) -> NoReturn:
-    raise SettingsError(f"{source.path}: its tools can't be read ({error!r}); record the analysis again") from error
 
 
 def describe_missing_tools(recording: Recording, names: Iterable[str]) -> list[str]:
@@ -137,7 +129,7 @@ def describe_uncalled_tools(recording: Recording) -> list[str]:
     """What a `--rerun` doesn't compute again: results of tools, which may be out of date or change something."""
     if recording.source is None or recording.is_replay:
         return []
-    names = sorted({row.stage for row in recording.source.results.values()})
+    names = sorted({place.split("/")[1] for place in recording.source.list_stages(RESULT)})
     if not names:
         return []
     return [f"code runs again, tools are not called: the results of {', '.join(names)} are the recorded ones"]

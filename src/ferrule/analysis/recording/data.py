@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from ferrule.analysis.recording.rows import AnalysisRow, RecordedFile
+from ferrule.analysis.recording.source import RecordedAnalysis, RecordedFile
 from ferrule.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -48,11 +46,10 @@ def find_files(files: Iterable[RecordedFile], recording: Path) -> list[str]:
 def list_data_files(recording: Path) -> list[Path]:
     """Where the files of a recording are, or were; none for what is no recording, which its reader explains."""
     try:
-        with recording.open("rb") as file:
-            header = AnalysisRow.model_validate_json(file.readline())
-    except (OSError, ValidationError):
+        files = RecordedAnalysis.read(recording).header.data
+    except (OSError, SettingsError):
         return []
-    return [recording.parent / file.path for file in header.data]
+    return [recording.parent / file.path for file in files]
 
 
 def find_changes(recorded: Iterable[RecordedFile], now: Iterable[RecordedFile]) -> list[str]:

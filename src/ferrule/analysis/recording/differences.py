@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ferrule.analysis.data.task_value import VALUE_FILE
-from ferrule.analysis.recording.rows import RunRow
 from ferrule.models.recording.differences import describe_differences
 from ferrule.models.recording.request import Request
+from ferrule.models.recording.rows import ValueRow
 
 _TOLERANCE = 1e-9
 """Relative difference of two numbers that count as equal: another processor adds in another order."""
@@ -47,16 +47,16 @@ def describe_change(place: str, recorded: Request, now: Request) -> ChangedReque
     return ChangedRequest(place, tuple(describe_differences(recorded, now)))
 
 
-def compare_outcomes(row: RunRow, recorded: RunRow | None) -> list[RunDifference]:
+def compare_outcomes(row: ValueRow, recorded: ValueRow | None) -> list[RunDifference]:
     """The values that a run left and the recorded one didn't; numbers that differ only by rounding are equal."""
-    place = f"{row.task}/run/{row.number}"
+    place = row.stage
     if recorded is None:
         return [RunDifference(place, "no such run", "a run")]
     ends = [row.failure.message if row.failure else "", recorded.failure.message if recorded.failure else ""]
     if ends[0] != ends[1]:
         return [RunDifference(place, ends[1] or "a result", ends[0] or "a result")]
     found = []
-    for path, old, new in _compare(recorded.outcome, row.outcome, ""):
+    for path, old, new in _compare(recorded.value["outcome"], row.value["outcome"], ""):
         found.append(RunDifference(f"{place}{path}", _show(old), _show(new)))
         if len(found) == _MOST:
             break

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.analysis.asking import ModelChoice
 from ferrule.analysis.recording.data import describe_sources, find_changes, find_files, write_path
-from ferrule.analysis.recording.rows import VERSION, AnalysisRow, RecordedFile
+from ferrule.analysis.recording.source import Beginning, RecordedFile
 from ferrule.analysis.settings import AnalysisSettings
 from ferrule.errors import SettingsError
 from ferrule.models.prices import find_price
@@ -39,7 +39,7 @@ def choose_settings(recording: Recording, given: AnalysisSettings | None) -> Ana
     try:
         return AnalysisSettings(**source.header.settings)
     except SettingsError as error:
-        raise SettingsError(f"{source.path}, line 1: {error}; record the analysis again") from error
+        raise source.refuse(error) from error
 
 
 def list_recorded_files(recording: Recording) -> list[str]:
@@ -91,8 +91,7 @@ def begin_recording(
     files = base.header.data if recording.is_replay and base is not None else _describe_files(recording, data)
     if recording.path is not None:
         recording.begin(
-            AnalysisRow(
-                version=VERSION,
+            Beginning(
                 question=question,
                 model=models.default.name,
                 models={name: model.name for name, model in models.others.items()},
@@ -136,23 +135,18 @@ def keep_data(recording: Recording, tables: Iterable[Table], text: str, profiles
         | {_IS_ABSOLUTE: table.path.is_absolute()}
         for table in tables
     ]
-    recording.keep_value(_DATA, {"tables": rows, "text": text, "profiles": profiles})
+    recording.keep(_DATA, {"tables": rows, "text": text, "profiles": profiles})
 
 
 def take_data(recording: Recording) -> tuple[tuple[Table, ...], str, dict[str, str]]:
     """The recorded tables, and what models were shown of them. Raises `SettingsError` for what can't be read."""
-    from pydantic import ValidationError
-
     assert recording.source is not None
-    found = recording.source.values.get(_DATA)
-    if found is None:
-        return (), "", {}
-    try:
+    with recording.source.reading(_DATA) as found:
+        if found is None:
+            return (), "", {}
         folder = recording.source.path.parent
         tables = tuple(_read_table(row, folder) for row in found["tables"])
         text, profiles = str(found["text"]), dict(found["profiles"])
-    except (LookupError, TypeError, ValidationError) as error:
-        raise SettingsError(f"{recording.source.path}: its data can't be read; record the analysis again") from error
     keep_data(recording, tables, text, profiles)
     return tables, text, profiles
 

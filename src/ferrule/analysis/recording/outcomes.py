@@ -11,26 +11,38 @@ import datetime
 import decimal
 import fractions
 import math
+import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
+
+from pydantic import TypeAdapter
 
 from ferrule.conversation import Image
-from ferrule.errors import SettingsError
 from ferrule.sandbox.python.result import DataTable, Opaque, PythonResult, RunError
 
 PutBlob: TypeAlias = Callable[[bytes], str]
 GetBlob: TypeAlias = Callable[[str], bytes]
+
+
+def _read_fraction(text: str) -> fractions.Fraction:
+    # Of `1e999999999`, which a fraction could be made of too, all digits would be computed.
+    if not re.fullmatch(r"-?\d+(/\d+)?", text):
+        raise ValueError(f"{text!r:.100} is no fraction")
+    return fractions.Fraction(text)
+
 
 _TEXTS: dict[str, tuple[type[Any], Callable[[Any], str], Callable[[str], Any]]] = {
     "$datetime": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
     "$date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
     "$time": (datetime.time, datetime.time.isoformat, datetime.time.fromisoformat),
     "$decimal": (decimal.Decimal, str, decimal.Decimal),
-    "$fraction": (fractions.Fraction, str, fractions.Fraction),
+    "$fraction": (fractions.Fraction, str, _read_fraction),
     "$complex": (complex, str, complex),
     "$float": (float, str, float),
 }
 """Types that are written as text; a datetime is a date too, so it comes first."""
+_ERROR = TypeAdapter(RunError)
+Checked = TypeVar("Checked")
 
 
 def encode_outcome(result: PythonResult, put: PutBlob) -> dict[str, Any]:
@@ -53,20 +65,23 @@ def encode_outcome(result: PythonResult, put: PutBlob) -> dict[str, Any]:
 
 
 def decode_outcome(outcome: Mapping[str, Any], get: GetBlob) -> PythonResult:
-    """The result that `encode_outcome` wrote. Raises `SettingsError` for what it can't have written."""
-    try:
-        error = outcome.get("error")
-        return PythonResult(
-            value=decode_value(outcome.get("value"), get),
-            stdout=outcome.get("stdout", ""),
-            stderr=outcome.get("stderr", ""),
-            files={name: get(blob) for name, blob in outcome.get("files", {}).items()},
-            images=tuple(decode_value(image, get) for image in outcome.get("images", ())),
-            error=RunError(**error) if error is not None else None,
-            omitted=tuple(outcome.get("omitted", ())),
-        )
-    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
-        raise SettingsError(f"a recorded run can't be read ({error!r}); record the analysis again") from error
+    """The result that `encode_outcome` wrote. Raises what `decode_value` raises."""
+    error = outcome.get("error")
+    return PythonResult(
+        value=decode_value(outcome.get("value"), get),
+        stdout=_check(str, outcome.get("stdout", "")),
+        stderr=_check(str, outcome.get("stderr", "")),
+        files={name: get(blob) for name, blob in outcome.get("files", {}).items()},
+        images=tuple(_check(Image, decode_value(image, get)) for image in outcome.get("images", ())),
+        error=None if error is None else _ERROR.validate_python(error),
+        omitted=tuple(_check(str, one) for one in outcome.get("omitted", ())),
+    )
+
+
+def _check(kind: type[Checked], value: Any) -> Checked:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r:.100} is no {kind.__name__}")
+    return value
 
 
 def encode_value(value: Any, put: PutBlob) -> Any:
@@ -110,7 +125,7 @@ def _encode_tagged(value: Any, put: PutBlob) -> Any:
 
 
 def decode_value(data: Any, get: GetBlob) -> Any:
-    """The value that `encode_value` wrote. Raises `ValueError`, `TypeError` or `LookupError` for anything else."""
+    """The value that `encode_value` wrote. Raises one of `DAMAGE`, of recordings, for anything else."""
     if isinstance(data, list):
         return [decode_value(one, get) for one in data]
     if not isinstance(data, dict):
@@ -133,14 +148,16 @@ def _decode_tagged(tag: str, inner: Any, get: GetBlob) -> Any:
         return get(inner)
     if tag == "$image":
         name, media_type = inner
-        return Image(get(name), media_type)
+        return Image(get(name), _check(str, media_type))
     if tag == "$table":
         columns, rows, index = (decode_value(inner[name], get) for name in ("columns", "rows", "index"))
-        return DataTable(tuple(columns), tuple(map(tuple, rows)), tuple(index), inner["total_rows"])
+        if any(len(row) != len(columns) for row in rows) or len(index) != len(rows):
+            raise ValueError("the rows of a table don't fit its columns or index")
+        return DataTable(tuple(columns), tuple(map(tuple, rows)), tuple(index), _check(int, inner["total_rows"]))
     if tag == "$timedelta":
         return datetime.timedelta(*inner)
     if tag == "$opaque":
-        return Opaque(*inner)
+        return Opaque(*(_check(str, one) for one in inner))
     if tag == "$array":
         import numpy
 

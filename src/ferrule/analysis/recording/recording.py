@@ -10,39 +10,27 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-
-from pydantic import ValidationError
 
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.plan import Plan
 from ferrule.analysis.recording.differences import ChangedRequest, RunDifference, compare_outcomes, describe_change
-from ferrule.analysis.recording.model import RecordedModel, describe_failure, restore_failure
+from ferrule.analysis.recording.model import StageModel
 from ferrule.analysis.recording.outcomes import decode_outcome, decode_value, encode_value
-from ferrule.analysis.recording.rows import (
-    AnalysisRow,
-    AnswerRow,
-    EndRow,
-    ModelRow,
-    Place,
-    RecordedFailure,
-    RecordedRequest,
-    ResultRow,
-    RunRow,
-    ValueRow,
-)
-from ferrule.analysis.recording.source import RecordedAnalysis
+from ferrule.analysis.recording.source import ANALYSIS, END, RESULT, RUN, Beginning, Ending, RecordedAnalysis
 from ferrule.analysis.recording.writer import RecordingWriter
 from ferrule.analysis.versions import list_versions
 from ferrule.blobs import hash_blob
 from ferrule.conversation import tool_message
 from ferrule.errors import FerruleError, SettingsError
-from ferrule.events import MessageFinished, Usage
+from ferrule.events import Event, MessageFinished
 from ferrule.formats.conversation_json import message_from_json, message_to_json
-from ferrule.models.recording.file import make_model_row
+from ferrule.models.recording.exchange import Exchange, make_row
 from ferrule.models.recording.request import Request
+from ferrule.models.recording.rows import Failure, ValueRow
 
 if TYPE_CHECKING:
     from ferrule.analysis.result import AnalysisResult, TaskExecution
@@ -71,11 +59,8 @@ def replay_analysis(path: Path | str, *, computes: bool = False, record: Path | 
     With `record`, what is taken and computed is recorded anew. Raises `SettingsError` for what is no recording, and
     `OSError`.
     """
-    path = Path(path)
-    source = RecordedAnalysis.read(path)
-    earlier = None
-    if source.header.continues is not None:
-        earlier = RecordedAnalysis.read(path.parent / source.header.continues)
+    source = RecordedAnalysis.read(Path(path))
+    earlier = source.read_earlier()
     writer = RecordingWriter(Path(record)) if record is not None else None
     return Recording(source, writer, computes=computes, earlier=earlier)
 
@@ -103,10 +88,7 @@ class Recording:
         self.compared = 0
         """How many runs were compared with recorded ones."""
         self._writer = writer
-        self._requests: Counter[StageKey] = Counter()
-        self._runs: Counter[str] = Counter()
-        self._calls: Counter[StageKey] = Counter()
-        self._models: set[str] = set()
+        self._counted: Counter[tuple[str, str]] = Counter()
         self._kept: set[str] = set()
 
     @property
@@ -134,64 +116,62 @@ class Recording:
         """The versions of what runs code: of a replay, those of the recording, and now otherwise."""
         return self.source.header.packages if self.source is not None and self.is_replay else list_versions()
 
-    def begin(self, row: AnalysisRow) -> None:
-        """Record what is asked, of which data, and how: `row` without what is the same for all recordings."""
+    def begin(self, beginning: Beginning) -> None:
+        """Record what is asked, of which data, and how: without what is the same for all recordings."""
         if self._writer is not None:
             earlier = None if self.earlier is None else os.path.relpath(self.earlier.path, self._writer.path.parent)
-            self._writer.add(row.model_copy(update={"continues": earlier, "packages": self.find_versions()}))
+            described = beginning.model_copy(update={"continues": earlier, "packages": self.find_versions()})
+            self.keep(ANALYSIS, described.model_dump(mode="json", exclude_defaults=True))
 
-    def wrap_model(self, model: Model) -> RecordedModel:
+    def wrap_model(self, model: Model) -> StageModel:
         """A model that records what this one answers."""
-        return RecordedModel(self, model.name, model.capabilities, model)
+        return StageModel(self, model.name, model.capabilities, model)
 
-    def make_model(self, name: str) -> RecordedModel:
+    def make_model(self, name: str) -> StageModel:
         """The recorded model of a name. Raises `SettingsError` if the recording has no answers of it."""
         assert self.source is not None
-        if name not in self.source.models:
-            known = ", ".join(self.source.models) or "none"
+        models = self.source.file.models
+        if name not in models:
+            known = ", ".join(models) or "none"
             raise SettingsError(f"{self.source.path}: it has no answers of {name}, only of: {known}")
-        return RecordedModel(self, name, self.source.models[name])
-
-    def begin_request(self, key: StageKey) -> Place:
-        """Count a request of a stage; returns its place."""
-        return _count(self._requests, key)
-
-    def find_answer(self, place: Place, request: Request) -> AnswerRow:
-        """The recorded answer. Raises `LimitReached` if there is none: the analysis ends as the recorded one did."""
-        assert self.source is not None
-        row = self.source.answers.get(place)
-        if row is None:
-            raise LimitReached("recording", self.source.explain_end(f"no answer to {place}"))
-        recorded = self.source.find_request(row)
-        if recorded is not None and recorded.key != request.key:
-            self.changes.append(describe_change(str(place), recorded, request))
-        return row
-
-    def add_answer(self, place: Place, model: str, request: Request, answer: MessageFinished | RecordedFailure) -> None:
-        """Record a message of a model, or why there is none."""
-        if self._writer is None:
-            return
-        named = RecordedRequest(
-            id=request.key,
-            messages=[self._writer.share(message) for message in request.messages],
-            tools=self._writer.share(list(request.tools)),
-            settings=self._writer.share(request.settings),
-        )
-        row = AnswerRow(**place._asdict(), model=model, request=named)
-        if isinstance(answer, RecordedFailure):
-            self._writer.add(row.model_copy(update={"failure": answer}))
-            return
-        usage = {one.name: getattr(answer.usage, one.name) for one in fields(answer.usage)}
-        message = message_to_json(answer.message)
-        message.pop("sampled", None)
-        self._writer.add(row.model_copy(update={"answer": message, "usage": usage, "stop": answer.stop}))
+        return StageModel(self, name, models[name][1])
 
     def add_model(self, model: Model) -> None:
         """Record what a model supports."""
-        if self._writer is not None and model.name not in self._models:
-            self._models.add(model.name)
-            capabilities = make_model_row(model.name, model.name, model.capabilities)["capabilities"]
-            self._writer.add(ModelRow(name=model.name, capabilities=capabilities))
+        if self._writer is not None:
+            self._writer.add_model(model.name, model.capabilities)
+
+    def count_request(self, key: StageKey) -> str:
+        """Count a request of a stage; returns its place."""
+        return self._count("request", key)
+
+    def _count(self, kind: str, key: StageKey) -> str:
+        """The place of one more request or call of a stage: an answer that doesn't fit is sent back, a tool called
+        again."""
+        self._counted[kind, str(key)] += 1
+        number = self._counted[kind, str(key)]
+        return f"{key}, request {number}" if number > 1 else str(key)
+
+    def find_answer(self, place: str, request: Request) -> Exchange:
+        """The recorded answer. Raises `LimitReached` if there is none: the analysis ends as the recorded one did."""
+        assert self.source is not None
+        found = self.source.answers.get(place)
+        if found is None:
+            raise LimitReached("recording", self.source.explain_end(f"no answer to {place}"))
+        if found.request.key != request.key:
+            self.changes.append(describe_change(place, found.request, request))
+        return found
+
+    def add_answer(self, place: str, model: str, request: Request, answer: MessageFinished | Failure) -> None:
+        """Record a message of a model, or why there is none."""
+        if self._writer is None:
+            return
+        if isinstance(answer, MessageFinished):
+            message = replace(answer.message, sampled=None)
+            outcome: Failure | list[Event] = [MessageFinished(message, answer.usage, answer.stop)]
+        else:
+            outcome = answer
+        self._writer.add(make_row(model, request, outcome, self._writer, stage=place))
 
     async def run(
         self,
@@ -208,128 +188,103 @@ class Recording:
         `code` and `results` are hashes: of the program, and of what it may use. `encode` makes an outcome JSON data,
         `decode` the other way round. Raises what the run raises.
         """
-        number = self._runs[task]
-        self._runs[task] += 1
-        recorded = self.source.runs.get((task, number)) if self.source is not None else None
+        place = f"{task}/run/{self._counted[RUN, task]}"
+        self._counted[RUN, task] += 1
         if compute is None:
-            return self._take_run(task, number, recorded, decode)
-        row = RunRow(task=task, number=number, code=code, results=dict(results))
+            self._recall(RUN, place)
+            return self._read_run(place, decode)
+        row = ValueRow(name=RUN, stage=place, value={"code": code, "results": dict(results), "outcome": None})
         try:
             outcome = await compute()
         except (FerruleError, TimeoutError) as error:
-            self._finish_run(row.model_copy(update={"failure": describe_failure(error)}), recorded)
+            self._finish_run(row.model_copy(update={"failure": Failure.describe(error)}))
             raise
-        self._finish_run(row.model_copy(update={"outcome": encode(outcome)}), recorded)
+        self._finish_run(row.model_copy(update={"value": row.value | {"outcome": encode(outcome)}}))
         return outcome
 
-    def _take_run(self, task: str, number: int, recorded: RunRow | None, decode: Callable[[Any], Outcome]) -> Outcome:
-        assert self.source is not None
-        if recorded is None:
-            raise LimitReached("recording", self.source.explain_end(f"run {number} of {task} isn't recorded"))
-        self._add_run(recorded)
-        if recorded.failure is not None:
-            raise restore_failure(recorded.failure)
-        return decode(recorded.outcome)
-
-    def _finish_run(self, row: RunRow, recorded: RunRow | None) -> None:
-        self._add_run(row)
+    def _finish_run(self, row: ValueRow) -> None:
+        self._add(row)
         if self.source is not None:
             self.compared += 1
-            self.differences += compare_outcomes(row, recorded)
+            self.differences += compare_outcomes(row, self.source.file.values.get((RUN, row.stage)))
 
-    def _add_run(self, row: RunRow) -> None:
-        if self._writer is not None:
-            self._writer.add(row)
+    def _read_run(self, place: str, decode: Callable[[Any], Outcome]) -> Outcome:
+        assert self.source is not None
+        with self.source.reading(RUN, place):
+            return decode(self.source.runs[place].outcome)
 
-    def add_result(self, key: StageKey, result: ToolResult | RecordedFailure) -> None:
+    def add_result(self, key: StageKey, result: ToolResult | Failure) -> None:
         """Record the result of a call of a stage, or what ended the stage while the call was running."""
-        row = ResultRow(**_count(self._calls, key)._asdict())
-        if self._writer is None:
-            return
-        if isinstance(result, RecordedFailure):
-            self._writer.add(row.model_copy(update={"failure": result}))
-            return
-        message = message_to_json(tool_message(result), _Blobs(self.put_blob, self.get_blob))
-        data = encode_value(result.data, self.put_blob)
-        self._writer.add(row.model_copy(update={"result": message, "data": data}))
+        place = self._count("call", key)
+        if isinstance(result, Failure):
+            self._add(ValueRow(name=RESULT, stage=place, failure=result))
+        elif self._writer is not None:
+            message = message_to_json(tool_message(result), _Blobs(self.put_blob, self.get_blob))
+            self.keep(RESULT, {"message": message, "data": encode_value(result.data, self.put_blob)}, place)
 
     def take_result(self, key: StageKey) -> ToolResult:
         """The recorded result of the next call of a stage.
 
         Raises what ended the stage while the call was running, and `LimitReached` if nothing is recorded.
         """
+        place = self._count("call", key)
+        self._recall(RESULT, place)
+        return self._read_result(place)
+
+    def _read_result(self, place: str) -> ToolResult:
         assert self.source is not None
-        place = _count(self._calls, key)
-        row = self.source.results.get(place)
+        with self.source.reading(RESULT, place) as value:
+            message = message_from_json(value["message"], _Blobs(self.put_blob, self.get_blob))
+            return replace(message.result, data=decode_value(value["data"], self.get_blob))
+
+    def _recall(self, name: str, place: str) -> None:
+        """Find a recorded value, and record it again. Raises the recorded failure, and `LimitReached` for none."""
+        assert self.source is not None
+        row = self.source.file.values.get((name, place))
         if row is None:
-            raise LimitReached("recording", self.source.explain_end(f"no result of {place}"))
-        if self._writer is not None:
-            self._writer.add(row)
+            raise LimitReached("recording", self.source.explain_end(f"no {name} of {place}"))
+        self._add(row)
         if row.failure is not None:
-            raise restore_failure(row.failure)
-        return self.read_result(row)
+            raise row.failure.restore()
 
     def check(self) -> None:
         """Raise `SettingsError` for a recorded run or result that can't be read, before anything is replayed."""
         if self.source is None:
             return
-        for result in self.source.results.values():
-            if result.failure is None:
-                self.read_result(result)
-        for run in self.source.runs.values() if self.is_replay else ():
-            if run.failure is None:
-                decode_outcome(run.outcome, self.get_blob)
+        for (name, stage), row in self.source.file.values.items():
+            if name == RESULT and row.failure is None:
+                self._read_result(stage)
+        for place in self.source.runs if self.is_replay else ():
+            self._read_run(place, partial(decode_outcome, get=self.get_blob))
 
-    def read_result(self, row: ResultRow) -> ToolResult:
-        """The result that a row holds. Raises `SettingsError` for one that can't be read."""
-        assert self.source is not None
-        try:
-            message = message_from_json(row.result, _Blobs(self.put_blob, self.get_blob))
-            return replace(message.result, data=decode_value(row.data, self.get_blob))
-        except (FerruleError, LookupError, TypeError, ValueError) as error:
-            raise SettingsError(
-                f"{self.source.path}: the result of {row.place} can't be read: {error}; record the analysis again"
-            ) from error
-
-    def keep_value(self, name: str, value: Any) -> None:
+    def keep(self, name: str, value: Any, stage: str = "") -> None:
         """Record data that the analysis is made with, as JSON."""
+        self._add(ValueRow(name=name, stage=stage, value=value))
+
+    def _add(self, row: ValueRow) -> None:
         if self._writer is not None:
-            self._writer.add(ValueRow(name=name, value=value))
+            self._writer.add(row)
 
     @property
     def has_approved_plan(self) -> bool:
         """Whether a person was asked about the plan of the analysis that answers are taken from."""
-        return self.source is not None and _APPROVED in self.source.values
+        return self.source is not None and self.source.has(_APPROVED)
 
     def keep_approved_plan(self, plan: Plan | None) -> None:
         """Record the plan that a person approved, as it was edited; None if it was refused."""
-        self.keep_value(_APPROVED, None if plan is None else plan.model_dump(mode="json"))
+        self.keep(_APPROVED, None if plan is None else plan.model_dump(mode="json"))
 
     def take_approved_plan(self) -> Plan | None:
         """The plan that a person approved; None if it was refused. Raises `SettingsError` for a damaged one."""
         assert self.source is not None
-        found = self.source.values[_APPROVED]
-        try:
+        with self.source.reading(_APPROVED) as found:
             return None if found is None else Plan.model_validate(found)
-        except ValidationError as error:
-            raise SettingsError(
-                f"{self.source.path}: the approved plan can't be read; record the analysis again"
-            ) from error
 
     def keep_shared(self, name: str, values: list[Any]) -> None:
-        """Record a list of which many members are those of other lists; once, whoever asks for it again."""
+        """Record a list that shares members with others; once, whoever asks for it again."""
         if self._writer is not None and name not in self._kept:
             self._kept.add(name)
-            self._writer.add(ValueRow(name=name, value=[self._writer.share(value) for value in values]))
-
-    def find_shared(self, name: str) -> list[Any]:
-        """The list of that name; empty if none is recorded."""
-        assert self.source is not None
-        if name not in self.source.values:
-            return []
-        values = [self.source.find_shared(one) for one in self.source.values[name]]
-        self.keep_shared(name, values)
-        return values
+            self._add(ValueRow(name=name, shared=[self._writer.share(value) for value in values]))
 
     def put_blob(self, data: bytes) -> str:
         """Keep bytes beside the recording; returns their name."""
@@ -338,12 +293,14 @@ class Recording:
     def get_blob(self, name: str) -> bytes:
         """Bytes that were kept beside the recording. Raises `SettingsError` if they aren't there."""
         assert self.source is not None
-        data = self.source.blobs.get(name)
+        data = self.source.blobs.get(name) if isinstance(name, str) else None
         if data is None:
             raise SettingsError(
                 f"{self.source.path}: {name}, a figure or frame of it, is missing; copy the folder "
                 f"{self.source.path.with_suffix('.blobs').name} along with the recording"
             )
+        if hash_blob(data) != name:
+            raise SettingsError(f"{self.source.path}: {name}, a figure or frame of it, was changed; record it again")
         self.put_blob(data)
         return data
 
@@ -360,7 +317,7 @@ class Recording:
         calls = result.usage.calls if end.calls is None else end.calls
         result.usage = replace(result.usage, seconds=end.seconds, calls=calls)
         if end.usage is not None:
-            result.usage = replace(result.usage, usage=Usage(**end.usage), cost=end.cost)
+            result.usage = replace(result.usage, usage=end.usage, cost=end.cost)
         if result.stopped is not None:
             result.stopped = end.stopped or result.stopped
 
@@ -376,17 +333,16 @@ class Recording:
             times = {task.id: (task.started, task.ended) for task in result.tasks}
             cancelled = {task.id: task.error or "" for task in result.tasks if task.status == "cancelled"}
             spent = result.usage
-            self._writer.add(
-                EndRow(
-                    stopped=result.stopped,
-                    times=times,
-                    seconds=spent.seconds,
-                    calls=spent.calls,
-                    usage=asdict(spent.usage) if cancelled else None,
-                    cost=spent.cost if cancelled else None,
-                    cancelled=cancelled,
-                )
+            ending = Ending(
+                stopped=result.stopped,
+                times=times,
+                seconds=spent.seconds,
+                calls=spent.calls,
+                usage=spent.usage if cancelled else None,
+                cost=spent.cost if cancelled else None,
+                cancelled=cancelled,
             )
+            self.keep(END, ending.model_dump(mode="json", exclude_defaults=True))
         self.close()
 
 
@@ -396,13 +352,6 @@ class _Blobs:
 
     put: Callable[[bytes], str]
     get: Callable[[str], bytes]
-
-
-def _count(counter: Counter[StageKey], key: StageKey) -> Place:
-    """Count one more request or call of a stage; returns its place."""
-    place = Place(key.task, key.stage, key.attempt, counter[key])
-    counter[key] += 1
-    return place
 
 
 def _set_times(task: TaskExecution, times: Mapping[str, tuple[float, float]]) -> TaskExecution:

@@ -69,4 +69,9 @@ class RecordedFunctions:
     def _recall(self, name: str) -> list[FunctionDoc]:
         from ferrule.analysis.functions.document import FunctionDoc
 
-        return [FunctionDoc.from_json(one) for one in self._recording.find_shared(name)]
+        source = self._recording.source
+        assert source is not None
+        with source.reading(name) as values:
+            found = [FunctionDoc.from_json(one) for one in values or ()]
+            self._recording.keep_shared(name, values or [])
+        return found

@@ -1,39 +1,23 @@
-"""Writes a recording: each row when it is known, and at the end all of them in an order that doesn't depend on time."""
+"""Writes the recording of an analysis: each row when it is known, and at the end all of them in a fixed order."""
 
 from __future__ import annotations
 
 import os
 import re
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from ferrule._util.output_files import check_parent_folder
-from ferrule._util.user_folders import write_private_file
-from ferrule.analysis.recording.rows import (
-    AnalysisRow,
-    AnswerRow,
-    AnyRow,
-    EndRow,
-    ModelRow,
-    ResultRow,
-    RunRow,
-    SharedRow,
-)
+from ferrule.analysis.recording.source import ANALYSIS, END, find_blob_folder
 from ferrule.blobs import BlobStore
+from ferrule.capabilities import Capabilities
 from ferrule.errors import SettingsError
-from ferrule.models.recording.request import compute_digest, dump_row
+from ferrule.models.recording.file import RecordingFile, WrittenRow
+from ferrule.models.recording.rows import ExchangeRow, ModelRow, ValueRow
 from ferrule.models.recording.secrets import SecretFinder
 from ferrule.sandbox.own_files import hide_own_file
 
-_ORDER: tuple[type[Any], ...] = (AnalysisRow, ModelRow)
-_Rank: TypeAlias = tuple[int, str, list[int]]
 _NUMBERS = re.compile(r"\d+")
-
-
-def find_blob_folder(path: Path) -> Path:
-    """The folder of the figures and frames of a recording, beside it."""
-    return path.with_suffix(".blobs")
 
 
 class RecordingWriter:
@@ -47,56 +31,56 @@ class RecordingWriter:
         check_parent_folder(path)
         if path.exists():
             raise SettingsError(f"{path} exists already; name another file to record the analysis in, or delete it")
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         self.path = path
         self.blobs = BlobStore(find_blob_folder(path), is_private=True)
-        self.has_scrubbed = False
-        self._secrets = SecretFinder({})
-        self._lines: list[tuple[_Rank, bytes]] = []
-        self._shared: set[str] = set()
-        self._file = open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb", buffering=0)  # noqa: PTH123, SIM115 - a descriptor, open to the end
+        self._file = RecordingFile(path, scrub=SecretFinder({}).scrub)
+        self._rows: list[WrittenRow] = []
+        self._is_closed = False
         self._release = hide_own_file(path, "the recording of the analysis")
+
+    @property
+    def has_scrubbed(self) -> bool:
+        """Whether a secret was replaced."""
+        return self._file.has_scrubbed
 
     @property
     def has_rows(self) -> bool:
         """Whether anything was written."""
-        return bool(self._lines)
+        return bool(self._rows)
 
-    def add(self, row: AnyRow) -> None:
+    def add(self, row: ExchangeRow | ValueRow) -> None:
         """Write a row."""
-        data = {"type": row.type} | row.model_dump(mode="json", exclude_defaults=True)
-        scrubbed = self._secrets.scrub(data)
-        self.has_scrubbed = self.has_scrubbed or scrubbed != data
-        line = dump_row(scrubbed)
-        self._lines.append((_rank(row), line))
-        self._file.write(line)
+        self._rows.append(self._file.add(row))
+
+    def add_model(self, name: str, capabilities: Capabilities) -> None:
+        """Write what a model supports, once."""
+        if (written := self._file.add_model(name, name, capabilities)) is not None:
+            self._rows.append(written)
 
     def share(self, value: Any) -> str:
-        """Write a value that several rows name, unless it is written already; returns its name."""
-        name = compute_digest(value)
-        if name not in self._shared:
-            self._shared.add(name)
-            self.add(SharedRow(id=name, value=value))
-        return name
+        """The name of a value that several rows have; the next row brings it along."""
+        return self._file.share(value)
 
     def close(self) -> None:
         """Put the rows in order: those of each task together, whichever ran first. A file without rows is removed."""
-        if self._file.closed:
+        if self._is_closed:
             return
-        self._file.close()
+        self._is_closed = True
         self._release()
-        if not self._lines:
+        if self._rows:
+            self._file.arrange(sorted(self._rows, key=lambda one: _rank(one.row)))
+        else:
             self.path.unlink(missing_ok=True)
-            return
-        write_private_file(self.path, b"".join(line for _, line in sorted(self._lines, key=itemgetter(0))))
 
 
-def _rank(row: AnyRow) -> _Rank:
+def _rank(row: ExchangeRow | ValueRow | ModelRow) -> tuple[int, str, list[int]]:
     """The place of a row in a finished recording. Those of a task keep their order: its stages follow each other."""
-    if isinstance(row, SharedRow):
-        return 2, row.id, []
-    if isinstance(row, AnswerRow | RunRow | ResultRow):
+    if isinstance(row, ModelRow):
+        return 1, "", []
+    if row.stage:
         # t2 comes before t10, and the stages of the whole analysis before those of tasks.
-        return 4, _NUMBERS.sub("", row.task), [int(one) for one in _NUMBERS.findall(row.task)]
-    if isinstance(row, EndRow):
-        return 5, "", []
-    return (_ORDER.index(type(row)) if type(row) in _ORDER else 3), "", []
+        task = row.stage.partition("/")[0]
+        return 3, _NUMBERS.sub("", task), [int(one) for one in _NUMBERS.findall(task)]
+    name = row.name if isinstance(row, ValueRow) else ""
+    return {ANALYSIS: 0, END: 4}.get(name, 2), "", []

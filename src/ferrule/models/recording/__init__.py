@@ -1,17 +1,8 @@
-"""Records what a model answers in a file, and replays it without the model: for tests without a key or a network.
+"""Recordings: what was asked and answered, in a file, and taken from there without whoever answered.
 
     model("openai:gpt-4o-mini", record="weather.jsonl")     # or, around any model: record("weather.jsonl", MyModel())
     model(record("weather.jsonl"))                          # replays only
 
-The file is JSON, one row a request, made to be read and kept in version control:
-
-    {"version": 1, "type": "model", "model": "openai:gpt-4o-mini", "capabilities": {…}}
-    {"version": 1, "type": "exchange", "id": "…", "model": "openai:gpt-4o-mini", "messages": […], "tools": […],
-     "settings": {…}, "events": […], "answer": {…}, "usage": {…}, "stop": "calls"}
-
-A request that continues an earlier one names that exchange in `continues`, and lists only its new messages.
+For tests without a key or a network, and for analyses (`ferrule.analysis.recording`), which are recorded by stage. The
+file is made to be read and kept in version control: see `rows`.
 """
-
-from ferrule.models.recording.model import MODES, VARIABLE, RecordedModel, RecordMode, record
-
-__all__ = ["MODES", "VARIABLE", "RecordMode", "RecordedModel", "record"]

@@ -27,7 +27,7 @@ def _rate_similarity(request: Request, other: Request) -> tuple[bool, int, float
     """How alike two requests are: in length, in equal messages, in the words of the others, and around them."""
     pairs = list(zip(request.messages, other.messages, strict=False))
     same = sum(one == two for one, two in pairs)
-    words = sum(_rate_words(_describe_parts(one), _describe_parts(two)) for one, two in pairs if one != two)
+    words = sum(_rate_words(describe_parts(one), describe_parts(two)) for one, two in pairs if one != two)
     around = (request.tools == other.tools) + (request.settings == other.settings)
     return len(request.messages) == len(other.messages), same, words, around
 
@@ -58,14 +58,17 @@ def _compare_messages(recorded: Iterable[Row], now: Iterable[Row]) -> Iterator[s
         where = f"message {at} ({(new or old)['role']})"
         if old is None or new is None:
             kind, message = ("new", new) if old is None else ("missing", old)
-            yield f"{where} is {kind}: {_shorten(_describe_parts(message))}"
+            yield f"{where} is {kind}: {_shorten(describe_parts(message))}"
         elif old["role"] != new["role"]:
             yield f"message {at}: recorded from {old['role']}, now from {new['role']}"
         else:
-            yield f"{where}: {_contrast(_describe_parts(old), _describe_parts(new))}"
+            yield f"{where}: {_contrast(describe_parts(old), describe_parts(new))}"
 
 
-def _describe_parts(message: Row) -> str:
+def describe_parts(message: Row) -> str:
+    """What a message says, on one line. Raises `LookupError` and `TypeError` for what is no message."""
+    if not isinstance(message["role"], str):
+        raise TypeError("a message has no role")
     return " ".join(_describe_part(part) for part in message["parts"])
 
 
@@ -80,6 +83,15 @@ def _describe_part(part: Row) -> str:
     if part["type"] == "malformed_call":
         return str(part["raw"])
     return f"[{part['type']} {part.get('blob', '')} {part.get('media_type', '')}]"
+
+
+def check_offers(tools: Sequence[Row], settings: Row) -> None:
+    """Raise `LookupError`, `TypeError` or `ValueError` for what can't be the tools and settings of a request."""
+    for tool in tools:
+        if not isinstance(tool["name"], str) or "description" not in tool or "parameters" not in tool:
+            raise ValueError("a tool has no name, description or parameters")
+    if not isinstance(settings, dict):
+        raise TypeError("settings must be an object")
 
 
 def _compare_settings(recorded: Row, now: Row) -> Iterator[str]:

@@ -20,6 +20,8 @@ from ferrule.events import (
     TextDelta,
 )
 
+_SHOWN = 200
+"""Characters shown of a row that can't be read."""
 _PIECES: dict[type[Any], tuple[str, str]] = {
     TextDelta: ("text", "text"),
     ReasoningDelta: ("reasoning", "text"),
@@ -103,7 +105,10 @@ def _read_row(row: Mapping[str, Any], answer: Message) -> Iterator[Event]:
 
 
 def _read_pieces(row: Mapping[str, Any]) -> Iterator[Event]:
-    kind, name = next((kind, name) for kind, (name, _) in _PIECES.items() if name in row)
+    found = next(((kind, name) for kind, (name, _) in _PIECES.items() if name in row), None)
+    if found is None or not all(isinstance(piece, str) for piece in row[found[1]]):
+        raise ValueError(f"not an event: {dict(row)!r}"[:_SHOWN])
+    kind, name = found
     spans = row.get("spans") or [None] * len(row[name])
     for piece, span in zip(row[name], spans, strict=True):
         at = tuple(span) if span else None

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from ferrule.capabilities import Capabilities
 from ferrule.conversation import Conversation
 from ferrule.errors import ModelError, RequestNotRecorded, SettingsError
 from ferrule.events import Event, MessageFinished
-from ferrule.models.naming import find_model, get_model
 from ferrule.models.protocol import Model, ModelSettings
 from ferrule.models.recording.differences import describe_differences, find_nearest
+from ferrule.models.recording.exchange import Exchange, make_row
 from ferrule.models.recording.facts import Facts
-from ferrule.models.recording.file import Exchange, RecordingFile, find_prefix, make_model_row, make_row
-from ferrule.models.recording.request import Request, Row, make_request
+from ferrule.models.recording.file import RecordingFile, WrittenRow
+from ferrule.models.recording.request import Request, make_request
 from ferrule.models.recording.secrets import SecretFinder
 from ferrule.sandbox.own_files import hide_own_file
 from ferrule.toolspec import ToolSpec
@@ -34,37 +34,15 @@ VARIABLE = "FERRULE_RECORD"
 """The environment variable with the mode where none is given."""
 
 _LOCK = Lock()
-_REFRESHED: set[Path] = set()
-"""The files that this process has begun anew: several models, or tests, may refresh one file."""
 
 
-def record(
-    path: str | Path,
-    model: str | Model | None = None,
-    *,
-    mode: RecordMode | None = None,
-    facts: Mapping[str, str] | None = None,
-    **options: Any,
-) -> RecordedModel:
-    """A model whose answers are recorded in `path`, and replayed from there.
-
-    `model` is a name or a `Model`; a name's `options` (`api_key`, …) are those of `get_model`, and the model is created
-    when it is first asked, so that a replay needs neither key nor package. Without one, the file must hold what a
-    single model answered, which is replayed. `mode` is that of `FERRULE_RECORD` if left out, or `once`.
-
-    `facts` are texts that differ between machines, by name, such as `{"workspace": "/home/me/project"}`: the file has
-    their names, and a replay its own texts.
-
-    Raises `SettingsError` for a file that isn't a recording or an unknown mode, and `ModelError` for a model that is
-    neither recorded nor can be created.
-    """
-    chosen = mode or os.environ.get(VARIABLE, "").strip() or "once"
+def choose_mode(given: str | None) -> str:
+    """The mode that is given, or that of `FERRULE_RECORD`, or `once`. Raises `SettingsError` for an unknown one."""
+    chosen = given or os.environ.get(VARIABLE, "").strip() or "once"
     if chosen not in MODES:
-        where = "mode" if mode else VARIABLE
+        where = "mode" if given else VARIABLE
         raise SettingsError(f"{where} must be one of {', '.join(MODES)}, not {chosen!r}")
-    if model is None and mode not in (None, "replay"):
-        raise SettingsError(f'record("{path}", mode="{mode}") needs the model to ask: record("{path}", "openai:…")')
-    return RecordedModel(Path(path), model, "replay" if model is None else chosen, options, Facts(facts or {}))
+    return chosen
 
 
 @dataclass(slots=True)
@@ -72,24 +50,33 @@ class _Burst:
     """The rows written while requests overlapped: once none is open, they are put in the order of the requests."""
 
     open: int = 0
-    rows: list[tuple[int, Row]] | None = None
+    rows: list[tuple[int, WrittenRow, Exchange]] = field(default_factory=list)
 
 
 class RecordedModel:
-    """See `record`."""
+    """See `record`. `key` is the name of the model in the file, and `create` makes it; None: the file has only one.
 
-    def __init__(self, path: Path, model: str | Model | None, mode: str, options: dict[str, Any], facts: Facts) -> None:
+    `keys` are the secrets that it was given.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        key: str | None,
+        mode: str,
+        *,
+        create: Callable[[], Model] | None = None,
+        facts: Mapping[str, str] | None = None,
+        keys: Mapping[str, str] | None = None,
+    ) -> None:
         self.path = path
-        self._facts = facts
         self.mode = mode
-        begins_anew = mode == "refresh" and path.resolve() not in _REFRESHED
-        self._file = RecordingFile(path, ignores_content=begins_anew)
-        self._options = options
-        self._inner: Model | None = None if isinstance(model, str) else model
-        self._secrets = SecretFinder(_find_keys(options))
-        self._key = self._find_key(model)
-        if self._key not in self._file.models or mode == "refresh":
-            self._inner = self._create()
+        self._facts = Facts(facts or {})
+        self._file = RecordingFile(path, refreshes=mode == "refresh")
+        self._key = self._find_only_key() if key is None else key
+        self._make = create
+        self._secrets = SecretFinder(keys or {})
+        self._inner = self._create() if self._key not in self._file.models or mode == "refresh" else None
         self.name: str
         self.capabilities: Capabilities
         if self._inner is None:
@@ -99,22 +86,17 @@ class RecordedModel:
         # What was in the file when it was opened is replayed in turn; what was asked since then is asked each time.
         self._answers: dict[str, list[Exchange]] = {}
         self._given_out: dict[str, Iterator[int]] = {}
-        self._continuable: dict[str, Exchange] = {}
-        for exchange in self._own_exchanges():
-            if mode != "refresh":
+        for exchange in self._list_own() if mode != "refresh" else ():
+            if exchange.row.failure is None:
                 self._answers.setdefault(exchange.request.key, []).append(exchange)
-            self._continuable[find_prefix(exchange)] = exchange
         self._release = hide_own_file(path, "the recording of the model's answers")
         self._numbers = count()
         self._burst = _Burst()
 
-    def _own_exchanges(self) -> list[Exchange]:
-        return [one for one in self._file.exchanges if one.model == self._key]
+    def _list_own(self) -> list[Exchange]:
+        return [one for one in self._file.exchanges if one.row.model == self._key]
 
-    def _find_key(self, given: str | Model | None) -> str:
-        """The name under which the file holds the model."""
-        if given is not None:
-            return given if isinstance(given, str) else find_model(given).name
+    def _find_only_key(self) -> str:
         names = list(self._file.models)
         if not names:
             missing = "is empty" if self.path.exists() else "doesn't exist"
@@ -124,12 +106,10 @@ class RecordedModel:
         return names[0]
 
     def _create(self) -> Model:
-        if self._inner is not None:
-            return self._inner
-        if self.mode == "replay":
+        if self.mode == "replay" or self._make is None:
             known = f", only of {', '.join(self._file.models)}" if self._file.models else ""
             raise ModelError(f"{self.path} holds no answers of {self._key}{known}; record some first")
-        return get_model(self._key, **self._options)
+        return self._make()
 
     async def stream(
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
@@ -180,9 +160,9 @@ class RecordedModel:
             return known[next(turns) % len(known)]
 
     def _get_inner(self, request: Request) -> Model:
-        if self._inner is None or self.mode == "replay":
-            if self.mode == "replay":
-                raise RequestNotRecorded(self._describe(request))
+        if self.mode == "replay":
+            raise RequestNotRecorded(self._describe(request))
+        if self._inner is None:
             try:
                 self._inner = self._create()
             except ModelError as error:
@@ -190,7 +170,7 @@ class RecordedModel:
         return self._inner
 
     def _describe(self, request: Request) -> str:
-        exchanges = self._own_exchanges()
+        exchanges = self._list_own()
         asked = f"{self.path} holds no answer of {self._key} to this request"
         at = find_nearest(request, [one.request for one in exchanges])
         if at is None:
@@ -207,38 +187,24 @@ class RecordedModel:
 
     def _write(self, number: int, request: Request, events: Sequence[Event]) -> None:
         with _LOCK:
-            prefixes = reversed(request.prefixes)
-            continued = next((self._continuable[one] for one in prefixes if one in self._continuable), None)
-            row = make_row(self._key, request, continued, events, self._facts)
-            if found := self._secrets.find([row["events"], row["answer"]]):
+            row = make_row(self._key, request, events, self._file, facts=self._facts)
+            if found := self._secrets.find([row.events, row.answer]):
                 raise SettingsError(
                     f"the answer of {self._key} can't be recorded in {self.path}, since it contains {found}: "
                     "a recording without it would replay another answer; take it out of what the model is told"
                 )
-            path = self.path.resolve()
-            is_new = self.mode == "refresh" and path not in _REFRESHED
-            rows = [row]
-            if is_new or self._key not in self._file.models:
-                self._file.models[self._key] = self.name, self.capabilities
-                rows.insert(0, make_model_row(self._key, self.name, self.capabilities))
-            self._file.append(rows, anew=is_new)
-            if is_new:
-                _REFRESHED.add(path)
-            exchange = self._file.add(row)
-            assert exchange is not None
-            self._continuable[find_prefix(exchange)] = exchange
-            self._burst.rows = [*(self._burst.rows or ()), (number, row)]
+            self._file.add_model(self._key, self.name, self.capabilities)
+            written = self._file.add_exchange(row)
+            self._burst.rows.append((number, *written))
 
     def _end(self) -> None:
         with _LOCK:
             burst = self._burst
             burst.open -= 1
-            if burst.open:
-                return
-            rows, burst.rows = burst.rows or [], None
-            ordered = sort_rows(rows)
-            if ordered != [row for _, row in rows]:
-                self._file.reorder(ordered)
+            if not burst.open:
+                rows, burst.rows = burst.rows, []
+                if len(rows) > 1:
+                    self._file.arrange(sort_rows(rows))
 
     async def aclose(self) -> None:
         """Close the model that is recorded. Until then, tools can neither read nor write the file."""
@@ -247,23 +213,21 @@ class RecordedModel:
             await self._inner.aclose()
 
 
-def sort_rows(rows: Sequence[tuple[int, Row]]) -> list[Row]:
+def sort_rows(rows: Sequence[tuple[int, WrittenRow, Exchange]]) -> list[WrittenRow]:
     """The rows of overlapping requests, conversation after conversation: the numbers say in which order they began."""
-    inner: dict[str, list[Row]] = {}
-    known = {row["id"] for _, row in rows}
-    first: list[Row] = []
-    for _, row in sorted(rows, key=lambda numbered: numbered[0]):
-        before = row.get("continues", "")
-        (inner.setdefault(before, []) if before in known else first).append(row)
-    ordered: list[Row] = []
+    numbered = sorted(rows, key=lambda one: one[0])
+    # By what a request that continues the exchange begins with.
+    inner: dict[tuple[str, ...], list[tuple[WrittenRow, Exchange]]] = {}
+    known = {(*exchange.row.messages, exchange.row.id) for _, _, exchange in rows}
+    first: list[tuple[WrittenRow, Exchange]] = []
+    for _, written, exchange in numbered:
+        names = exchange.row.messages
+        before = next((begun for at in range(len(names), 0, -1) if (begun := tuple(names[:at])) in known), None)
+        (first if before is None else inner.setdefault(before, [])).append((written, exchange))
+    ordered: list[WrittenRow] = []
     waiting = first[::-1]
     while waiting:
-        row = waiting.pop()
-        ordered.append(row)
-        waiting += reversed(inner.pop(row["id"], []))
+        written, exchange = waiting.pop()
+        ordered.append(written)
+        waiting += reversed(inner.pop((*exchange.row.messages, exchange.row.id), []))
     return ordered
-
-
-def _find_keys(options: dict[str, Any]) -> dict[str, str]:
-    """The options whose values are secret."""
-    return {name: value for name, value in options.items() if isinstance(value, str) and "key" in name}

@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import Any
 
 from ferrule.blobs import hash_blob
@@ -42,19 +41,14 @@ class Request:
     settings: Row
 
     @cached_property
-    def key(self) -> str:
-        """The same for equal requests."""
-        return compute_digest([self.prefixes[-1], list(self.tools), self.settings])
+    def digests(self) -> tuple[str, ...]:
+        """A name of each message."""
+        return tuple(map(compute_digest, self.messages))
 
     @cached_property
-    def prefixes(self) -> list[str]:
-        """For each number of messages from 0 on, a name of the messages up to there."""
-        return list(accumulate(self.messages, extend_prefix, initial=""))
-
-
-def extend_prefix(prefix: str, message: Row) -> str:
-    """The name of some messages and one more."""
-    return compute_digest([prefix, message])
+    def key(self) -> str:
+        """The same for equal requests."""
+        return compute_digest([self.digests, list(self.tools), self.settings])
 
 
 def compute_digest(value: Any) -> str:
