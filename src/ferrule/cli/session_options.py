@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from ferrule.mcp.client import MCPServer
     from ferrule.models.protocol import Model
     from ferrule.session.approvals import Permissions
-    from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
     from ferrule.session.session import SessionRunner
+    from ferrule.session.terminal.renderer import Renderer
     from ferrule.tools.registry import ToolRegistry
 
 PROVIDERS = (
@@ -302,7 +302,7 @@ def make_pipeline(options: SessionOptions, facts: Mapping[str, str] | None = Non
     from ferrule.cli.standard_input import is_utf_8
     from ferrule.engines import limit_blas_threads
     from ferrule.errors import SettingsError
-    from ferrule.session.terminal_output import NoticeHandler
+    from ferrule.session.terminal.output import NoticeHandler
 
     logger = logging.getLogger("ferrule.models")
     if not any(isinstance(handler, NoticeHandler) for handler in logger.handlers):
@@ -332,14 +332,14 @@ def make_pipeline(options: SessionOptions, facts: Mapping[str, str] | None = Non
 def make_renderer(options: SessionOptions, margin: str = "") -> Renderer:
     """Make what shows the events: JSON lines, a typed answer alone, or text for people, on a terminal with a margin."""
     if options.as_json:
-        from ferrule.session.renderer import JsonRenderer
+        from ferrule.session.terminal.renderer import JsonRenderer
 
         return JsonRenderer()
     if options.schema is not None:
         from ferrule.session.typed_answer import TypedAnswerRenderer
 
         return TypedAnswerRenderer()
-    from ferrule.session.renderer import TextRenderer
+    from ferrule.session.terminal.renderer import TextRenderer
 
     return TextRenderer(margin)
 

@@ -1,6 +1,6 @@
 """Approvers, which decide on calls that a policy asks about.
 
-`authorize.py` applies the decisions; `terminal_approver.py` asks a person.
+`authorize.py` applies the decisions; `session/terminal/approver.py` asks a person.
 """
 
 from __future__ import annotations

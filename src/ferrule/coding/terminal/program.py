@@ -24,7 +24,7 @@ from ferrule.coding.terminal.prompt import PromptCompleter, describe_status, mak
 
 if TYPE_CHECKING:
     from ferrule.coding.program import CodingOptions, CodingSession
-    from ferrule.coding.terminal.renderer import TerminalRenderer
+    from ferrule.session.terminal.prompt_renderer import TerminalRenderer
 
 _TICK = 0.5
 """How often what is running is drawn again, in seconds."""
@@ -345,7 +345,7 @@ class TerminalProgram:
         self._app.invalidate()
 
     def _wrap(self, text: str) -> str:
-        from ferrule.execution.call_display import CallDisplay
+        from ferrule.session.terminal.call_display import CallDisplay
 
         return CallDisplay(self.find_width()).wrap_words(text)
 
@@ -372,8 +372,8 @@ def _import_session() -> tuple[Any, Any, Any, Any]:
     """Import what the session needs."""
     from ferrule.coding.opening import open_coding_session
     from ferrule.coding.terminal.approver import PromptApprover
-    from ferrule.coding.terminal.renderer import TerminalRenderer
     from ferrule.execution.tool_output import route_tool_output
+    from ferrule.session.terminal.prompt_renderer import TerminalRenderer
 
     return TerminalRenderer, open_coding_session, PromptApprover, route_tool_output
 

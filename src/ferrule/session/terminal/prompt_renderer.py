@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ferrule._util.terminal_text import escape_line
 from ferrule.agent.run import Run
-from ferrule.coding.terminal.call_lines import BAR, DIFF_STYLES, format_call, summarize_lines
-from ferrule.coding.terminal.markdown_blocks import MARGIN, MarkdownBlocks, render_block, render_line
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.events import (
     ContextCompacted,
@@ -22,7 +20,9 @@ from ferrule.events import (
     ToolProgress,
     ToolStarted,
 )
-from ferrule.session.renderer import find_last_results
+from ferrule.session.terminal.call_lines import BAR, DIFF_STYLES, format_call, summarize_lines
+from ferrule.session.terminal.markdown_blocks import MARGIN, MarkdownBlocks, render_block, render_line
+from ferrule.session.terminal.renderer import find_last_results
 from ferrule.transcript import remove_edit_note
 
 _SHOWN_LIVE = 5
@@ -190,7 +190,7 @@ def list_last_lines(text: str, most: int) -> list[str]:
 
 def _shorten(line: str, end: str, width: int) -> str:
     """Cut a line that is too long for the terminal, with `end` in place of what is left out."""
-    from ferrule.session.streamed_text import measure_width
+    from ferrule.session.terminal.streamed_text import measure_width
 
     if measure_width(line) <= width:
         return line
@@ -199,7 +199,7 @@ def _shorten(line: str, end: str, width: int) -> str:
 
 def _fold(line: str, width: int) -> Iterator[str]:
     """Cut a line into pieces that the terminal has room for."""
-    from ferrule.session.streamed_text import measure_width
+    from ferrule.session.terminal.streamed_text import measure_width
 
     piece = ""
     for character in line.replace("\t", "    "):

@@ -24,13 +24,13 @@ from ferrule.events import (
     ToolStarted,
 )
 from ferrule.execution.error_results import is_not_run
-from ferrule.session.terminal_output import print_notice
+from ferrule.session.terminal.output import print_notice
 from ferrule.transcript import EDITED, name_call, remove_edit_note, summarize_arguments, summarize_result
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ferrule.session.streamed_text import StreamedText
+    from ferrule.session.terminal.streamed_text import StreamedText
 
 _PLAIN = (dict, list, str, int, float, bool)
 _STYLED_PIPES = {"FORCE_COLOR", "TTY_COMPATIBLE"}
@@ -212,7 +212,7 @@ class TextRenderer:
         """Print a line that the next output replaces."""
         if self._console is None or not self._can_overwrite:
             return
-        from ferrule.session.streamed_text import truncate
+        from ferrule.session.terminal.streamed_text import truncate
 
         self.clear()
         line = truncate("  ".join(pieces), self._console.width - 1)
@@ -234,7 +234,7 @@ class TextRenderer:
         self._last = (self._last + text)[-2:]
 
     def _stream_text(self, text: str, style: str) -> None:
-        from ferrule.session.streamed_text import StreamedText
+        from ferrule.session.terminal.streamed_text import StreamedText
 
         assert self._console is not None
         if self._streamed is None or style != self._streamed_style:
