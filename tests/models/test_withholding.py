@@ -21,7 +21,7 @@ from ferrule.formats import nanochat
 from ferrule.models.embedded import read_tokenizer
 from ferrule.models.local import LocalModel
 from ferrule.models.withholding import find_agreed_call, read_threshold
-from ferrule.session.terminal.renderer import event_to_json
+from ferrule.session.renderer import event_to_json
 from ferrule.tokens.render import render
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
 from ferrule.training.embedded.rendering import render_conversation

@@ -136,7 +136,7 @@ def reader_event_to_json(event: ReaderEvent) -> dict[str, Any]:
         ReasoningDelta,
         TextDelta,
     )
-    from ferrule.session.terminal.renderer import arguments_to_json
+    from ferrule.session.renderer import arguments_to_json
 
     match event:
         case TextDelta(text):

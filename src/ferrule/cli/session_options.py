@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from ferrule.mcp.client import MCPServer
     from ferrule.models.protocol import Model
     from ferrule.session.approvals import Permissions
+    from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
     from ferrule.session.session import SessionRunner
-    from ferrule.session.terminal.renderer import Renderer
     from ferrule.tools.registry import ToolRegistry
 
 PROVIDERS = (
@@ -332,16 +332,16 @@ def make_pipeline(options: SessionOptions, facts: Mapping[str, str] | None = Non
 def make_renderer(options: SessionOptions, margin: str = "") -> Renderer:
     """Make what shows the events: JSON lines, a typed answer alone, or text for people, on a terminal with a margin."""
     if options.as_json:
-        from ferrule.session.terminal.renderer import JsonRenderer
+        from ferrule.session.renderer import JsonRenderer
 
         return JsonRenderer()
     if options.schema is not None:
         from ferrule.session.typed_answer import TypedAnswerRenderer
 
         return TypedAnswerRenderer()
-    from ferrule.session.terminal.renderer import TextRenderer
+    from ferrule.session.terminal.renderer import OutputScreen, TextRenderer
 
-    return TextRenderer(margin)
+    return TextRenderer(OutputScreen(margin))
 
 
 def read_schema(given: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ferrule.agent.run import Run
 from ferrule.events import NO_USAGE, Event, MessageFinished, Usage
-from ferrule.session.terminal.renderer import Renderer
+from ferrule.session.renderer import Renderer
 
 
 @dataclass(slots=True)

@@ -31,11 +31,11 @@ from ferrule.session.approvals import AllowAll, DenyAll, Permissions
 from ferrule.session.cost import CostRenderer
 from ferrule.session.persistence import Autosave, StoreOptions, open_autosave
 from ferrule.session.project import Project, load_project
+from ferrule.session.renderer import JsonRenderer
 from ferrule.session.saved_rules import load_saved_rules, save_always
 from ferrule.session.session import Session
 from ferrule.session.terminal.approver import TerminalApprover
 from ferrule.session.terminal.output import print_warnings
-from ferrule.session.terminal.renderer import JsonRenderer
 from ferrule.session.trust import is_refused, refuse
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from ferrule.agent.pipeline import Pipeline
     from ferrule.execution import Approver, Policy, Rule
     from ferrule.session.approvals import AnswerInput
+    from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
-    from ferrule.session.terminal.renderer import Renderer
 
 _HINTS = {
     "plan": "allow calls by another --profile than plan, by the rules of --policy FILE, or all with --yes",

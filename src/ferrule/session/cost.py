@@ -9,7 +9,7 @@ from ferrule._util.terminal_text import escape_json
 from ferrule.agent.hooks import Hooks, RunState
 from ferrule.agent.run import Run
 from ferrule.events import CallStarted, Event, ReasoningDelta, TextDelta
-from ferrule.session.terminal.renderer import Renderer
+from ferrule.session.renderer import Renderer
 
 
 class CostRenderer(Hooks):
