@@ -74,10 +74,10 @@ class PromptScreen:
         """Print what isn't complete."""
         self.end_text()
 
-    def print_cancelled(self, call: ToolCall | MalformedCall, result: ToolResult | None) -> None:  # noqa: ARG002
+    def print_cancelled(self, call: ToolCall | MalformedCall, result: ToolResult | None, *, with_diff: bool) -> None:  # noqa: ARG002
         """Print the result of a call that was cancelled, as far as it has one."""
         if result is not None:
-            self.print_result(result, with_diff=False)
+            self.print_result(result, with_diff=with_diff)
 
     def notify(self, text: str) -> None:
         """Print a notice."""

@@ -75,7 +75,7 @@ class Screen(Protocol):
     def end_turn(self, *, is_cancelled: bool) -> None:
         """End what the model wrote in a turn that is complete, or was cancelled."""
 
-    def print_cancelled(self, call: ToolCall | MalformedCall, result: ToolResult | None) -> None:
+    def print_cancelled(self, call: ToolCall | MalformedCall, result: ToolResult | None, *, with_diff: bool) -> None:
         """Print a call that was cancelled, with its result if the conversation has one."""
 
     def notify(self, text: str) -> None:
@@ -134,7 +134,10 @@ class TextRenderer:
             known = calls.answered | {call.id for call in run.conversation.pending}
             results = _find_last_results(run.conversation)
             for call in [one for one in calls.by_id.values() if one.id not in known]:
-                self._screen.print_cancelled(call, results.get(call.id))
+                result = results.get(call.id)
+                if result is not None and call.id in calls.edited:
+                    result = remove_edit_note(result)
+                self._screen.print_cancelled(call, result, with_diff=not self._was_asked)
         calls.answered |= calls.by_id.keys()
         calls.started.clear()
         if self._redraw is not None:
@@ -240,7 +243,7 @@ class OutputScreen:
             self._at_start = False
         self.end_text()
 
-    def print_cancelled(self, call: ToolCall | MalformedCall, result: ToolResult | None) -> None:
+    def print_cancelled(self, call: ToolCall | MalformedCall, result: ToolResult | None, *, with_diff: bool) -> None:  # noqa: ARG002
         """Print whether the call was run."""
         said = "not run" if result is not None and is_not_run(result) else "cancelled"
         self._print_line(f"{self._format_call(call)}  →  ", said, "red")
