@@ -84,12 +84,12 @@ if TYPE_CHECKING:
         Pending,
         Policy,
         Rule,
-        TerminalApprover,
         call_tool,
     )
     from ferrule.models.naming import record
     from ferrule.models.protocol import Model, ModelSettings
     from ferrule.models.scripted import ScriptedModel
+    from ferrule.session.terminal.approver import TerminalApprover
     from ferrule.store import Store
     from ferrule.tools.decorator import Tool, tool
     from ferrule.tools.intent import Diff, Effect, ImageRef, Intent
@@ -174,7 +174,6 @@ _EXPORTS = {
         "Pending",
         "Policy",
         "Rule",
-        "TerminalApprover",
         "call_tool",
     ),
     "models.naming": ("record",),
@@ -183,6 +182,7 @@ _EXPORTS = {
         "ModelSettings",
     ),
     "models.scripted": ("ScriptedModel",),
+    "session.terminal.approver": ("TerminalApprover",),
     "store": ("Store",),
     "tools.decorator": (
         "Tool",

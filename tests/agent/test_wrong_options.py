@@ -39,9 +39,10 @@ from ferrule import (
     user,
 )
 from ferrule.errors import PolicyError, SettingsError
-from ferrule.execution import ApprovalRequest, TerminalApprover
+from ferrule.execution import ApprovalRequest
 from ferrule.models.prices import configure_prices
 from ferrule.models.scripted import ScriptedModel
+from ferrule.session.terminal.approver import TerminalApprover
 
 ECHO = model("echo").chat("?")
 

@@ -9,7 +9,7 @@ import pytest
 
 from ferrule.cli.session_options import SessionOptions, open_session
 from ferrule.conversation import Conversation, system
-from ferrule.session.renderer import TextRenderer
+from ferrule.session.terminal.renderer import TextRenderer
 
 QUESTION = "What is 12 * 12?"
 OPTIONS = SessionOptions(as_json=True)

@@ -10,9 +10,9 @@ from called_tools import call_tool
 from ferrule.coding.attached_files import load_attachment
 from ferrule.coding.files.tools import make_file_tools
 from ferrule.coding.search.tools import make_search_tools
-from ferrule.coding.terminal.call_lines import summarize_lines
 from ferrule.coding.workspace import Workspace
 from ferrule.conversation import Text
+from ferrule.session.terminal.call_lines import summarize_lines
 
 
 @pytest.mark.parametrize(("content", "shown"), [

@@ -17,14 +17,15 @@ from ferrule.coding import tools
 from ferrule.coding.sub_agents import make_task_tool
 from ferrule.conversation import Conversation
 from ferrule.events import Event, ToolProgress
-from ferrule.execution import ApprovalRequest, Decision, FileJournal, Policy, Rule, TerminalApprover
+from ferrule.execution import ApprovalRequest, Decision, FileJournal, Policy, Rule
 from ferrule.execution.executor import call_tool
 from ferrule.execution.journal import read_entries
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.scripted import ScriptedModel
 from ferrule.session.approvals import Permissions
-from ferrule.session.renderer import TextRenderer
 from ferrule.session.session import Session
+from ferrule.session.terminal.approver import TerminalApprover
+from ferrule.session.terminal.renderer import TextRenderer
 from ferrule.toolspec import ToolSpec
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from ferrule.execution import Decision, Pending, Policy, Rule, SessionGrants, call_tool
 from ferrule.execution.always import derive_always
-from ferrule.execution.call_display import CallDisplay
 from ferrule.execution.decisions import pending_from_json, pending_to_json
 from ferrule.execution.rules import write_definition
+from ferrule.session.terminal.call_display import CallDisplay
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Diff, Effect, Intent
 from ferrule.toolspec import ToolSpec

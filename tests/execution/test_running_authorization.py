@@ -19,10 +19,10 @@ from ferrule.execution import (
     Policy,
     Rule,
     SessionGrants,
-    TerminalApprover,
     find_interrupted,
 )
 from ferrule.execution.journal import read_entries
+from ferrule.session.terminal.approver import TerminalApprover
 from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.tools.scope import CallScope

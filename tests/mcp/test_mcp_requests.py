@@ -13,7 +13,7 @@ import pytest
 from mcp_calls import result_of
 
 from ferrule import ToolFailed, model
-from ferrule.execution import FileJournal, Policy, Rule, TerminalApprover
+from ferrule.execution import FileJournal, Policy, Rule
 from ferrule.execution.journal import read_entries
 from ferrule.mcp import MCPServer
 from ferrule.mcp.requests import ElicitationRequest, SamplingAnswer, SamplingRequest
@@ -22,6 +22,7 @@ from ferrule.session import server_requests
 from ferrule.session.approvals import AllowAll, DenyAll, Permissions
 from ferrule.session.server_requests import ServerRequests
 from ferrule.session.servers import SessionServers
+from ferrule.session.terminal.approver import TerminalApprover
 
 ASKING = [sys.executable, "-S", str(Path(__file__).with_name("asking_server.py"))]
 

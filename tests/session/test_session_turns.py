@@ -24,8 +24,8 @@ from ferrule.execution.profiles import Profile
 from ferrule.models.scripted import ScriptedModel
 from ferrule.session.approvals import Permissions
 from ferrule.session.persistence import StoreOptions, open_autosave
-from ferrule.session.renderer import TextRenderer
 from ferrule.session.session import Session, SessionRunner
+from ferrule.session.terminal.renderer import TextRenderer
 from ferrule.store import Store
 from ferrule.tools.intent import Effect, Intent
 

@@ -60,8 +60,8 @@ async def _read_line() -> str:
 
 async def _edit_plan(draft: str, check: Callable[[Plan], list[str]]) -> tuple[str, Plan | None]:
     """Let a person edit a plan; returns the text, and the plan unless it can't run, which is said with the reason."""
-    from ferrule.execution.terminal_programs import edit_text, find_editor
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
+    from ferrule.session.terminal.programs import edit_text, find_editor
 
     try:
         draft = await edit_text(find_editor(), draft, "plan.toml")

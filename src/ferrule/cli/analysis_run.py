@@ -17,7 +17,7 @@ from ferrule.cli.session_options import SessionOptions, make_pipeline, make_serv
 from ferrule.errors import FerruleError, ProviderError, SettingsError
 from ferrule.execution.approver import confirms_edits
 from ferrule.session.approvals import Permissions, open_permissions
-from ferrule.session.terminal_output import print_notice
+from ferrule.session.terminal.output import print_notice
 
 if TYPE_CHECKING:
     from ferrule.analysis.plan import Plan
@@ -254,7 +254,7 @@ def _show(order: AnalysisOrder, result: AnalysisResult, recording: Recording) ->
     """Print the result, and what differs from the recording that it began with."""
     from ferrule.cli.analysis_answer import describe_comparison, describe_result, print_answer
     from ferrule.cli.analysis_progress import describe_spending
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal.output import print_json
 
     if order.options.as_json:
         print_json(describe_result(result, recording))

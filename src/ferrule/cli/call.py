@@ -151,7 +151,7 @@ def print_result(result: ToolResult, folder: Path | None, as_json: bool) -> None
     from ferrule._util.terminal_text import escape_json, escape_text
     from ferrule.conversation import Text
     from ferrule.session.renderer import result_to_json
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
     from ferrule.transcript import describe_image
 
     files = {} if folder is None else _write_images(result, folder)

@@ -110,7 +110,7 @@ def _report_errors(act: Callable[[], bool]) -> _Outcome:
 def _handle_line(runner: SessionRunner, line: str) -> bool:
     """Run a command, or ask the model; returns whether it succeeded."""
     from ferrule.session.slash_commands import describe_unknown_command, looks_like_command
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
 
     word, _, rest = line.strip().partition(" ")
     if word == "/new":
@@ -153,7 +153,7 @@ def _save(conversation: Conversation, text: str) -> None:
     from ferrule._util.pluralize import pluralize
     from ferrule.cli.files import write_conversation
     from ferrule.errors import SettingsError
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
 
     form, name = None, text
     if text.partition(" ")[0] == "--format":

@@ -121,7 +121,7 @@ def _take_back(action: str, force: bool, options: SessionOptions) -> None:
 
 def _show(what: Report | TurnChanges | str, as_json: bool) -> None:
     """Print what was done or changed: for people, or all of it as JSON. A text says why that can't be said."""
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal.output import print_json
 
     if isinstance(what, str):
         from ferrule.errors import SettingsError

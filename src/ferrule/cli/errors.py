@@ -118,7 +118,7 @@ def _is_cancellation(error: BaseException) -> bool:
 def print_error(text: str) -> None:
     """Print an error on stderr, on one line."""
     # Imported here, so that a command without errors doesn't load it.
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
 
     print_notice(text)
 
@@ -171,7 +171,7 @@ def _print_tool_tracebacks() -> Iterator[None]:
     if not _is_debugging():
         yield
         return
-    from ferrule.session.terminal_output import print_tool_tracebacks
+    from ferrule.session.terminal.output import print_tool_tracebacks
 
     with print_tool_tracebacks():
         yield

@@ -114,7 +114,7 @@ async def _ask_cases(
     from ferrule.agent.cases import run_cases
     from ferrule.execution.tool_output import route_tool_output
     from ferrule.session.approvals import open_permissions
-    from ferrule.session.terminal_output import print_warnings
+    from ferrule.session.terminal.output import print_warnings
 
     pipeline = make_pipeline(options)
     servers = make_servers(options)
@@ -163,7 +163,7 @@ def _require_share(share: float, threshold: float | None, name: str) -> None:
 
 
 def _notify(text: str) -> None:
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
 
     print_notice(text)
 

@@ -12,7 +12,7 @@ from ferrule.conversation import Conversation
 from ferrule.errors import ConversationError
 from ferrule.formats.conversation_json import escape_surrogates
 from ferrule.formats.detection import FORMATS, Row, check_format, dump, load_row
-from ferrule.session.terminal_output import print_notice
+from ferrule.session.terminal.output import print_notice
 
 _LISTED = 10
 

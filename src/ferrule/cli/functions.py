@@ -30,7 +30,7 @@ def functions(
     """Find functions of the packages that an analysis computes with. Nothing is sent anywhere."""
     from ferrule._util.background import run_synchronously
     from ferrule.errors import SettingsError
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal.output import print_json
 
     if (path is None) == (question is None):
         raise SettingsError('give a question ("test whether two means differ") or --path NAME, one of them')

@@ -126,7 +126,7 @@ class History:
 
     def list(self, limit: int, as_json: bool) -> None:
         """Print a line for each conversation."""
-        from ferrule.session.terminal_output import print_json, print_notice
+        from ferrule.session.terminal.output import print_json, print_notice
 
         summaries: Sequence[ConversationSummary] = ()
         # A person who hasn't saved anything has no store of their own yet.
@@ -146,7 +146,7 @@ class History:
     def show(self, name: str, as_json: bool) -> None:
         """Print a conversation."""
         from ferrule.formats.conversation_json import to_json
-        from ferrule.session.terminal_output import print_json
+        from ferrule.session.terminal.output import print_json
         from ferrule.transcript import iterate_lines
 
         with self._open() as store:
@@ -166,7 +166,7 @@ class History:
 
     def search(self, text: str, limit: int, as_json: bool) -> None:
         """Print a line for each message found."""
-        from ferrule.session.terminal_output import print_json, print_notice
+        from ferrule.session.terminal.output import print_json, print_notice
 
         with self._open() as store:
             hits = store.search(text, limit)
@@ -181,7 +181,7 @@ class History:
 
     def fork(self, name: str, at: int | None, as_json: bool) -> None:
         """Fork a conversation and print the id of the fork."""
-        from ferrule.session.terminal_output import print_json
+        from ferrule.session.terminal.output import print_json
 
         with self._open() as store:
             fork = store.fork(name, at)
@@ -223,7 +223,7 @@ class History:
 
     @contextmanager
     def _open(self) -> Iterator[Store]:
-        from ferrule.session.terminal_output import print_warnings
+        from ferrule.session.terminal.output import print_warnings
         from ferrule.store import Store
 
         with print_warnings("ferrule.store"), Store(self.path, create=False) as store:

@@ -38,7 +38,7 @@ def _set(name: Name) -> None:
     """
     from ferrule.errors import SettingsError
     from ferrule.models.keys import find_keys_file, store_key
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
 
     provider = find_key_provider(name)
     if not provider.key:
@@ -71,7 +71,7 @@ def list_keys(as_json: bool) -> None:
     """Print the providers that have a key, by variable, and where it is from."""
     from ferrule.models.keys import find_keys_file, read_keys
     from ferrule.models.providers import PROVIDERS
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal.output import print_json
 
     saved = read_keys()
     rows = []

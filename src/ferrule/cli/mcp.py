@@ -109,7 +109,7 @@ def _call(  # noqa: PLR0913 - a command's options are its parameters
     from ferrule.errors import SettingsError
     from ferrule.mcp.client import MCPServer
     from ferrule.session.approvals import open_permissions
-    from ferrule.session.terminal_output import print_warnings
+    from ferrule.session.terminal.output import print_warnings
 
     if tool.startswith("-"):
         raise SettingsError(f"the name of a tool goes after SERVER, not {tool}; options go before SERVER")
@@ -156,7 +156,7 @@ def log_in(address: str, timeout: float) -> None:
     from ferrule.errors import SettingsError
     from ferrule.mcp.client import MCPServer
     from ferrule.mcp.oauth import find_token_file
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
 
     if not address.startswith(("http://", "https://")):
         raise SettingsError("a login is for a server at an http:// or https:// address")
@@ -179,7 +179,7 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
     from ferrule.cli.tools import collect_tools
     from ferrule.mcp.serving import serve
     from ferrule.mcp.stdio import redirect_stdout
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
 
     host, port = ("", 0) if http is None else _parse_address(http)
     with redirect_stdout():
@@ -223,7 +223,7 @@ def print_tools(server: str, timeout: float, as_json: bool, env: Sequence[str] |
 
     from ferrule.cli.tools import format_tool, tool_to_json
     from ferrule.mcp.client import MCPServer
-    from ferrule.session.terminal_output import print_json, print_warnings
+    from ferrule.session.terminal.output import print_json, print_warnings
 
     opened = MCPServer(server, start_timeout=timeout, env=read_server_environment(env, [server]))
     with print_warnings("ferrule.mcp"):

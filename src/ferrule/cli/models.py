@@ -65,7 +65,7 @@ def models(
 
     What each can do is listed too. No request is made.
     """
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal.output import print_json
 
     if as_json:
         print_json(list_models() if name is None else _provider_to_json(_find_provider(name)))

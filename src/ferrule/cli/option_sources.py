@@ -90,7 +90,7 @@ def _choose_model(options: SessionOptions, context: typer.Context) -> tuple[Sess
     rank = _rank(context, "model")
     if options.resume is None or rank == _COMMAND_LINE:
         return options, rank
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
     from ferrule.store import Store
 
     with Store(find_store_path(options.store), create=False) as store:

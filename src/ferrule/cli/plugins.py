@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def plugins(as_json: AsJson = False) -> None:
     """List the tools, models and dialects of installed packages. Each is imported, to check that it can be."""
-    from ferrule.session.terminal_output import print_json, print_notice
+    from ferrule.session.terminal.output import print_json, print_notice
 
     if as_json:
         print_json(list(list_plugins()))

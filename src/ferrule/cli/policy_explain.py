@@ -34,7 +34,7 @@ def make_policy_in_force(file: Path | None, profile: str | None, with_project: b
     from ferrule.execution.profiles import Profile
     from ferrule.session.project import Project, load_project
     from ferrule.session.saved_rules import load_saved_rules
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
 
     if profile is not None and profile not in get_args(Profile):
         raise SettingsError(f"--profile must be one of {', '.join(get_args(Profile))}, not {profile!r}")
@@ -55,7 +55,7 @@ def explain_call(
 ) -> int:
     """Print the verdict on a call; returns the exit status. Raises `SettingsError` and `ArgumentsInvalid`."""
     from ferrule.execution.explain import explain_tool_call
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal.output import print_json
 
     tool = _find_tool(name or "bash", paths)
     text = arguments if command is None else json.dumps({"command": command})
@@ -75,7 +75,7 @@ def explain_journal(path: Path, policy: Policy, as_json: bool) -> int:
     """
     from ferrule.execution.explain import judge_journal
     from ferrule.execution.journal import read_entries
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal.output import print_json
 
     entries = read_entries(path)
     if path.stat().st_size and not any("event" in entry and "key" in entry for entry in entries):
@@ -98,7 +98,7 @@ def check_files(files: Iterable[Path], paths: Iterable[Path]) -> None:
     from ferrule.execution import read_policy
     from ferrule.execution.policy_file import make_policy
     from ferrule.session.project_file import FILE_NAME, read_project_file
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
 
     policies = {
         path: make_policy(read_project_file(path)[1].policy, str(path), "policy.")

@@ -54,7 +54,7 @@ def list_records(as_json: bool) -> None:
     from dataclasses import asdict
 
     from ferrule.session.saved_rules import list_saved
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal.output import print_json
     from ferrule.session.trust import list_trusted
 
     trusted, saved = list_trusted(), list_saved()

@@ -117,7 +117,7 @@ class TracePrinter:
             print(f"{whole}⟦{trained}⟧, {rest}")
 
     def _warn_of_losses(self, conversation: Conversation, losses: Sequence[Loss]) -> None:
-        from ferrule.session.terminal_output import print_notice
+        from ferrule.session.terminal.output import print_notice
 
         lost = dict.fromkeys(f"{loss.kind}: {loss.detail}" for loss in losses)
         if lost:

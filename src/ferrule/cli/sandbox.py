@@ -78,7 +78,7 @@ def check_file(file: str, checks: str, as_json: bool) -> int:
     """Print the findings; returns the exit status. Raises `SettingsError` for an unknown profile, and `OSError`."""
     from ferrule._util.terminal_text import escape_text
     from ferrule.sandbox.checks import check, explain_findings
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal.output import print_json
 
     findings = check(read_code(file), profile=parse_profile(checks))
     if as_json:

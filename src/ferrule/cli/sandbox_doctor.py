@@ -16,7 +16,7 @@ from ferrule.sandbox.doctor import Layers, detect_layers, try_canaries
 from ferrule.sandbox.shell import ShellSandbox
 from ferrule.sandbox.shell.chores import load_chores
 from ferrule.sandbox.tiers import PROMISES, Tier
-from ferrule.session.terminal_output import print_json
+from ferrule.session.terminal.output import print_json
 
 # Ordinary first steps in a repository, which must not be refused.
 _COMMAND = "echo >file && mkdir folder && mv file folder/ && chmod +x folder/file && touch -d 2001-02-03 folder/file"

@@ -302,7 +302,7 @@ def make_pipeline(options: SessionOptions, facts: Mapping[str, str] | None = Non
     from ferrule.cli.standard_input import is_utf_8
     from ferrule.engines import limit_blas_threads
     from ferrule.errors import SettingsError
-    from ferrule.session.terminal_output import NoticeHandler
+    from ferrule.session.terminal.output import NoticeHandler
 
     logger = logging.getLogger("ferrule.models")
     if not any(isinstance(handler, NoticeHandler) for handler in logger.handlers):
@@ -339,9 +339,9 @@ def make_renderer(options: SessionOptions, margin: str = "") -> Renderer:
         from ferrule.session.typed_answer import TypedAnswerRenderer
 
         return TypedAnswerRenderer()
-    from ferrule.session.renderer import TextRenderer
+    from ferrule.session.terminal.renderer import OutputScreen, TextRenderer
 
-    return TextRenderer(margin)
+    return TextRenderer(OutputScreen(margin))
 
 
 def read_schema(given: str) -> dict[str, Any]:

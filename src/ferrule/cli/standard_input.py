@@ -39,7 +39,7 @@ def read_piped_text() -> str:
     A pipe may have no writer that ever writes or closes it, as in CI and in scripts: one that brings nothing for five
     seconds is left alone with a notice. Raises `SettingsError` for what isn't UTF-8, or is longer than 20 MB.
     """
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
 
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode

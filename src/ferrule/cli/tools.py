@@ -61,7 +61,7 @@ def tools(  # noqa: PLR0913 - a command's options are its parameters
     """
     from ferrule.errors import SettingsError
     from ferrule.session.approvals import open_permissions
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal.output import print_json
 
     words = [*(words or ()), *map(str, named or ())]
     if run and words[:1] != ["check"]:
@@ -167,7 +167,7 @@ def _add_plugins(registry: ToolRegistry) -> ToolRegistry:
 
 
 def _warn(text: str) -> None:
-    from ferrule.session.terminal_output import print_notice
+    from ferrule.session.terminal.output import print_notice
 
     print_notice(text)
 
@@ -180,7 +180,7 @@ def print_check(paths: list[Path], permissions: Permissions | None, as_json: boo
     from ferrule._util.pluralize import pluralize
     from ferrule._util.terminal_text import escape_line
     from ferrule.cli.check_tools import check_contracts, check_paths
-    from ferrule.session.terminal_output import print_json
+    from ferrule.session.terminal.output import print_json
 
     check = check_paths(paths, permissions)
     if against is not None:

@@ -25,7 +25,7 @@ from ferrule.coding.registry import make_hooks
 from ferrule.coding.registry import tools as make_tools
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import ConversationError, FerruleError, SettingsError
-from ferrule.execution import FileJournal, TerminalApprover
+from ferrule.execution import FileJournal
 from ferrule.execution.always import SessionGrants
 from ferrule.session.approvals import AllowAll, DenyAll, Permissions
 from ferrule.session.cost import CostRenderer
@@ -34,7 +34,8 @@ from ferrule.session.project import Project, load_project
 from ferrule.session.renderer import JsonRenderer
 from ferrule.session.saved_rules import load_saved_rules, save_always
 from ferrule.session.session import Session
-from ferrule.session.terminal_output import print_warnings
+from ferrule.session.terminal.approver import TerminalApprover
+from ferrule.session.terminal.output import print_warnings
 from ferrule.session.trust import is_refused, refuse
 
 if TYPE_CHECKING:

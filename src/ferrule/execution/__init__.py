@@ -12,7 +12,6 @@ from ferrule.execution.policy import Policy
 from ferrule.execution.results import read_result_tool
 from ferrule.execution.rules import Rule, Verdict
 from ferrule.execution.run_call import CallWatch
-from ferrule.execution.terminal_approver import TerminalApprover
 
 if TYPE_CHECKING:
     from ferrule.execution.policy_file import parse_policy, read_policy
@@ -31,7 +30,6 @@ __all__ = [
     "Policy",
     "Rule",
     "SessionGrants",
-    "TerminalApprover",
     "Verdict",
     "call_tool",
     "find_interrupted",

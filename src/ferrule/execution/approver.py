@@ -1,6 +1,6 @@
 """Approvers, which decide on calls that a policy asks about.
 
-`authorize.py` applies the decisions; `terminal_approver.py` asks a person.
+`authorize.py` applies the decisions; `session/terminal/approver.py` asks a person.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Approver(Protocol):
 
     - `async decide_all(requests) -> Sequence[Decision | None]`, which decides on several calls of one message. None
       leaves one undecided; it is called again with those, except for the ones that an "always" has covered meanwhile.
-    - `confirms_edits = True`, if it shows previews to somebody: after an edit it is called again, with the edited call,
-      its new preview, and `request.is_edited`. Otherwise an edited call runs at once.
+    - `confirms_edits = True`, if it shows calls to somebody: requests have a `preview` then, and after an edit it is
+      called again, with the edited call and `request.is_edited`. Otherwise an edited call runs at once.
     """
 
     async def decide(self, request: ApprovalRequest) -> Decision:

@@ -65,6 +65,12 @@ class Question:
     request: ApprovalRequest
     edits: int = 0
 
+    def complete_request(self) -> ApprovalRequest:
+        """Return the request with all that is to be shown of the call."""
+        if self.request.preview is None:
+            self.request = replace(self.request, preview=self.request.find_preview())
+        return self.request
+
 
 class Authorizer:
     """Decides on calls. `policy` is the current one: an "always" answer adds a rule to it.
@@ -268,9 +274,10 @@ class Authorizer:
         approver = self._approver
         if approver is None:
             return self._answer_without_approver(question, scope)
+        is_shown = confirms_edits(approver)
         while True:
             with pause_calls():
-                answer = approver.decide(question.request)
+                answer = approver.decide(question.complete_request() if is_shown else question.request)
                 if not inspect.isawaitable(answer):
                     raise PolicyError(f"{type(approver).__name__}.decide must be async, and return a Decision")
                 decision = await answer
@@ -281,7 +288,7 @@ class Authorizer:
     def _answer_without_approver(self, question: Question, scope: CallScope) -> RefusedCall | Pending:
         proposal, reason = question.proposal, question.proposal.verdict.reason
         if self._on_ask == "pause" and not proposal.is_running:
-            return Pending(proposal.call, reason, question.request)
+            return Pending(proposal.call, reason, question.complete_request())
         cause = "a running call can't wait" if self._on_ask == "pause" else "nobody can be asked"
         advice = advise_allowing(self._derive_always(proposal, scope))
         return proposal.deny(f"this call needs approval, and {cause} ({reason}); {advice}", NOBODY)
@@ -291,10 +298,12 @@ class Authorizer:
     ) -> dict[int, PermittedCall | RefusedCall]:
         """Ask an approver with `decide_all` about several calls, until it has decided on all of them."""
         approver: Any = self._approver
+        is_shown = confirms_edits(approver)
         waiting, outcomes = dict(questions), dict[int, PermittedCall | RefusedCall]()
         while waiting:
             with pause_calls():
-                decisions = await approver.decide_all([question.request for question in waiting.values()])
+                requests = [one.complete_request() if is_shown else one.request for one in waiting.values()]
+                decisions = await approver.decide_all(requests)
             if len(decisions) != len(waiting) or all(decision is None for decision in decisions):
                 raise PolicyError(
                     f"{type(approver).__name__}.decide_all must return a Decision or None for each of the "

@@ -10,7 +10,16 @@ from typing import Any, Literal, final, get_args
 
 from ferrule.conversation import MalformedCall, Message, ToolCall
 from ferrule.errors import ConversationError, PolicyError
-from ferrule.tools.intent import Diff, Effect, Intent, preview_from_json, preview_to_json
+from ferrule.execution.preview import (
+    CallPreview,
+    EffectPreview,
+    effect_from_json,
+    effect_preview_from_json,
+    effect_preview_to_json,
+    effect_to_json,
+    preview_effects,
+)
+from ferrule.tools.intent import Diff, Intent, preview_from_json, preview_to_json
 
 DecisionAction = Literal["allow", "deny", "edit", "always"]
 AlwaysScope = Literal["session", "project"]
@@ -34,7 +43,8 @@ class ApprovalRequest:
     outside of, and `added_folders` are inside, too. `definition_change` is how a server has changed the tool since an
     "always" that doesn't count any more. `always_rules` are the exact rules of an "always", each as a line,
     and `can_save` tells whether it can be given for later sessions in this project too. `origin` is that of the tool,
-    such as `mcp:notes`.
+    such as `mcp:notes`. `preview` is all that is shown of what the call would do; it is made for approvers that show
+    it (`confirms_edits`) and for calls that wait, for others `find_preview` makes it.
     """
 
     call: ToolCall
@@ -56,6 +66,18 @@ class ApprovalRequest:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     definition_change: Diff | None = None
     origin: str = ""
+    preview: CallPreview | None = None
+
+    def find_preview(self) -> CallPreview:
+        """Return the preview, or make it now, which follows the links of the paths."""
+        if self.preview is not None:
+            return self.preview
+        folders = () if self.workspace is None else (self.workspace, *self.added_folders)
+        return self.join_preview(() if self.intent is None else preview_effects(self.intent, folders))
+
+    def join_preview(self, effects: tuple[EffectPreview, ...]) -> CallPreview:
+        """Join the effects of a preview with what the request has itself."""
+        return CallPreview(effects, "" if self.intent is None else self.intent.preview, self.arguments, self.defaults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +218,7 @@ def pending_to_json(pending: Pending) -> dict[str, Any]:
             "defaults": value_to_json(dict(request.defaults), f"the defaults of {request.tool!r}"),
             "definition_change": None if change is None else preview_to_json(change),
             "origin": request.origin,
+            "preview": _effects_to_json(request.preview),
         }
     return data
 
@@ -234,6 +257,8 @@ def pending_from_json(data: Mapping[str, Any]) -> Pending:
             definition_change=_change_from_json(request.get("definition_change")),
             origin=request.get("origin", ""),
         )
+        if request.get("preview") is not None:
+            asked = replace(asked, preview=asked.join_preview(_effects_from_json(request["preview"])))
         return Pending(call, data["reason"], asked)
     except (LookupError, TypeError, AttributeError) as error:
         raise ConversationError(f"not a waiting call: {type(error).__name__} {error}") from error
@@ -289,8 +314,8 @@ def decision_from_json(data: Mapping[str, Any]) -> Decision:
 
 _TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("tool", "reason", "problem", "agent", "by", "comment", "target", "kind", "origin"), str),
-    **dict.fromkeys(("always", "workspace", "precondition", "hash"), str | None),
-    **dict.fromkeys(("is_edited", "can_save", "is_protected", "is_recursive", "asks"), bool),
+    **dict.fromkeys(("always", "workspace", "precondition", "hash", "outside", "real_path"), str | None),
+    **dict.fromkeys(("is_edited", "can_save", "is_protected", "is_recursive", "is_changed", "asks"), bool),
     **dict.fromkeys(("arguments", "defaults"), dict),
     **dict.fromkeys(("always_rules", "added_folders", "words", "effects"), list),
 }
@@ -320,31 +345,27 @@ def _call_from_json(data: Any) -> ToolCall | MalformedCall:
 
 
 def _intent_to_json(intent: Intent) -> dict[str, Any]:
-    effects = [
-        {
-            "kind": effect.kind,
-            "target": effect.target,
-            "words": list(effect.words),
-            "is_protected": effect.is_protected,
-            "is_recursive": effect.is_recursive,
-        }
-        for effect in intent.effects
-    ]
-    preview = preview_to_json(intent.preview)
-    return {"effects": effects, "preview": preview, "precondition": intent.precondition, "asks": intent.asks}
+    return {
+        "effects": list(map(effect_to_json, intent.effects)),
+        "preview": preview_to_json(intent.preview),
+        "precondition": intent.precondition,
+        "asks": intent.asks,
+    }
 
 
 def _intent_from_json(data: Mapping[str, Any]) -> Intent:
     for one in (data, *data["effects"]):
         _check_types(one)
-    effects = tuple(
-        Effect(
-            one["kind"],
-            one["target"],
-            tuple(one.get("words", ())),
-            one.get("is_protected", False),
-            one.get("is_recursive", False),
-        )
-        for one in data["effects"]
-    )
+    effects = tuple(map(effect_from_json, data["effects"]))
     return Intent(effects, preview_from_json(data["preview"]), data["precondition"], data.get("asks", False))
+
+
+def _effects_to_json(preview: CallPreview | None) -> dict[str, Any] | None:
+    """Convert to JSON values what of a preview the request doesn't have itself."""
+    return None if preview is None else {"effects": list(map(effect_preview_to_json, preview.effects))}
+
+
+def _effects_from_json(data: Mapping[str, Any]) -> tuple[EffectPreview, ...]:
+    for one in (data, *data["effects"]):
+        _check_types(one)
+    return tuple(map(effect_preview_from_json, data["effects"]))

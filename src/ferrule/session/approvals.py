@@ -20,12 +20,12 @@ from ferrule.execution import (
     Decision,
     FileJournal,
     Policy,
-    TerminalApprover,
 )
 from ferrule.execution.always import write_policy_line
 from ferrule.execution.approver import confirms_edits, decide_all
 from ferrule.execution.decisions import NOBODY
-from ferrule.session.terminal_output import print_notice
+from ferrule.session.terminal.approver import TerminalApprover
+from ferrule.session.terminal.output import print_notice
 
 _POLL = 0.05
 _ALL = "allow all"

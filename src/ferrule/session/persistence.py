@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ferrule._util.user_folders import find_data_folder
 from ferrule.conversation import Conversation
 from ferrule.errors import ConversationError
-from ferrule.session.terminal_output import print_notice
+from ferrule.session.terminal.output import print_notice
 
 if TYPE_CHECKING:
     from ferrule.execution import Decision, Pending

@@ -1,17 +1,14 @@
-"""Shows the events of a run: as text for people, as JSON lines for programs."""
+"""What shows the events of a run: the protocol, and JSON lines for programs; `terminal/` shows them to people."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
-from ferrule._util.terminal_text import escape_json, escape_line, escape_text
+from ferrule._util.terminal_text import escape_json
 from ferrule.agent.run import Run
-from ferrule.capabilities import Loss
-from ferrule.conversation import Conversation, Image, MalformedCall, ToolCall, ToolResult
+from ferrule.conversation import Image, MalformedCall, ToolCall, ToolResult
 from ferrule.events import (
     Event,
     LossesReported,
@@ -23,18 +20,9 @@ from ferrule.events import (
     ToolProgress,
     ToolStarted,
 )
-from ferrule.execution.error_results import is_not_run
-from ferrule.session.terminal_output import print_notice
-from ferrule.transcript import EDITED, name_call, remove_edit_note, summarize_arguments, summarize_result
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ferrule.session.streamed_text import StreamedText
+from ferrule.session.terminal.output import print_notice
 
 _PLAIN = (dict, list, str, int, float, bool)
-_STYLED_PIPES = {"FORCE_COLOR", "TTY_COMPATIBLE"}
-"""Environment variables that may make rich style output that isn't a terminal."""
 
 
 class Renderer(Protocol):
@@ -83,182 +71,6 @@ class JsonRenderer:
     def notify(self, text: str) -> None:
         """Print a notice on stderr."""
         print_notice(text)
-
-
-class TextRenderer:
-    """Prints each call on a line, `▸ calculator  2+2  →  4`, and the answer as it comes.
-
-    On a terminal, a running call is shown with its progress on a line that its result replaces, text is wrapped at
-    words, and an answer's Markdown is rendered. `margin` stands before each line of the answer there, so that it can't
-    imitate a line of a call.
-    """
-
-    def __init__(self, margin: str = "") -> None:
-        self._margin = margin
-        self._is_terminal = sys.stdout.isatty()
-        # rich takes a while to import, and piped output doesn't need it.
-        self._console = _open_console() if self._is_terminal or _STYLED_PIPES & os.environ.keys() else None
-        # Lines are overwritten only on a terminal, even where colours are forced.
-        self._can_overwrite = self._console is not None and self._is_terminal and not self._console.is_dumb_terminal
-        self._last = ""
-        self._calls: dict[str, ToolCall | MalformedCall] = {}
-        self._open_calls: dict[str, ToolCall | MalformedCall] = {}
-        self._edited: set[str] = set()
-        self._at_start = True
-        self._is_transient = False
-        self._streamed: StreamedText | None = None
-        self._streamed_style = ""
-
-    def show(self, event: Event) -> None:
-        """Show one event; some have no text for people."""
-        if isinstance(event, TextDelta):
-            self._print_text(event.text)
-        elif isinstance(event, ReasoningDelta) and self._can_overwrite:
-            self._print_text(event.text, "dim")
-        elif isinstance(event, MessageFinished):
-            self._calls = {call.id: call for call in event.message.calls}
-            self._open_calls = dict(self._calls)
-            self._edited.clear()
-            if self._calls:
-                self._print_transient(*(self._format_call(call) for call in self._calls.values()))
-        elif isinstance(event, ToolProgress) and event.call_id in self._calls:
-            share = "" if event.fraction is None else f"{event.fraction:.0%} "
-            last = event.text.strip().rpartition("\n")[2]
-            self._print_transient(self._format_call(self._calls[event.call_id]), f"  … {share}{summarize_result(last)}")
-        elif isinstance(event, ToolStarted):
-            if event.is_edited:
-                self._calls[event.call.id] = event.call
-                self._edited.add(event.call.id)
-        elif isinstance(event, ResultReady):
-            self._print_result(event.result)
-        elif isinstance(event, LossesReported):
-            self._print_losses(event.losses)
-
-    def clear(self) -> None:
-        """Erase a transient line, or end an unfinished one."""
-        if self._streamed is not None:
-            self._streamed.finish()
-            self._streamed = None
-        elif self._is_transient:
-            sys.stdout.write("\r\x1b[K")
-            self._is_transient = False
-        elif not self._at_start:
-            sys.stdout.write("\n")
-        self._at_start = True
-        sys.stdout.flush()
-
-    def finish(self, run: Run, /, conversation_id: str | None = None) -> None:  # noqa: ARG002 - for JSON lines
-        """End the last line, to which a terminal has added `^C` after Ctrl-C, and show which calls were cancelled."""
-        if run.stopped == "cancelled" and self._streamed is not None:
-            self._streamed.finish(is_cut_off=True)
-            self._streamed = None
-        elif run.stopped == "cancelled" and self._is_terminal:
-            self._at_start = False
-        self.clear()
-        if run.stopped == "cancelled":
-            self._print_cancelled(run)
-        self._open_calls.clear()
-
-    def notify(self, text: str) -> None:
-        """Print a notice on stderr."""
-        print_notice(text)
-
-    def _print_cancelled(self, run: Run) -> None:
-        """Print the calls without a result, but not those that keep waiting for a decision."""
-        waiting = {call.id for call in run.conversation.pending}
-        results = find_last_results(run.conversation)
-        for call in self._open_calls.values():
-            if call.id not in waiting:
-                result = results.get(call.id)
-                said = "not run" if result is not None and is_not_run(result) else "cancelled"
-                self._print_line(f"{self._format_call(call)}  →  ", said, "red")
-
-    def _print_result(self, result: ToolResult) -> None:
-        self.clear()
-        self._open_calls.pop(result.call_id, None)
-        call = self._calls.get(result.call_id)
-        head = self._format_call(call) if call is not None else escape_line(result.name)
-        style = "red" if result.is_error else "green"
-        shown = remove_edit_note(result) if result.call_id in self._edited else result
-        self._print_line(f"{head}  →  ", summarize_result(shown), style)
-
-    def _print_losses(self, losses: Sequence[Loss]) -> None:
-        self.clear()
-        ends = [loss.detail for loss in losses if loss.kind == "answer"]
-        lost = [f"{loss.kind}: {loss.detail}" for loss in losses if loss.kind != "answer"]
-        for head, said in (("not preserved  ", lost), ("incomplete  ", ends)):
-            if said:
-                self._print_line(head, summarize_result("; ".join(said)), "dim", "dim")
-
-    def _format_call(self, call: ToolCall | MalformedCall) -> str:
-        head = f"▸ {name_call(call)}  {summarize_arguments(call)}".rstrip()
-        return f"{head}{EDITED if call.id in self._edited else ''}"
-
-    def _print_line(self, head: str, tail: str, style: str, head_style: str = "") -> None:
-        if self._console is not None and self._console.is_terminal:
-            from rich.text import Text
-
-            mark = "▸" if head.startswith("▸") else ""
-            line = Text.assemble((mark, "cyan"), (head.removeprefix(mark), head_style), (tail, style))
-            width, margin = self._console.width - 1, self._margin
-            if margin and line.cell_len > width:
-                line = Text(f"\n{margin}").join(line.wrap(self._console, width - len(margin), overflow="fold"))
-            self._console.print(line, soft_wrap=bool(margin))
-        else:
-            sys.stdout.write(f"{head}{tail}\n")
-            sys.stdout.flush()
-
-    def _print_transient(self, *pieces: str) -> None:
-        """Print a line that the next output replaces."""
-        if self._console is None or not self._can_overwrite:
-            return
-        from ferrule.session.streamed_text import truncate
-
-        self.clear()
-        line = truncate("  ".join(pieces), self._console.width - 1)
-        self._console.print(line, style="dim", end="", markup=False, emoji=False)
-        sys.stdout.flush()
-        self._is_transient, self._at_start = True, False
-
-    def _print_text(self, text: str, style: str = "") -> None:
-        if not text:
-            return
-        if self._is_transient:
-            self.clear()
-        if self._console is not None and self._is_terminal:
-            self._stream_text(escape_text(text, self._last), style)
-        else:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-            self._at_start = text.endswith("\n")
-        self._last = (self._last + text)[-2:]
-
-    def _stream_text(self, text: str, style: str) -> None:
-        from ferrule.session.streamed_text import StreamedText
-
-        assert self._console is not None
-        if self._streamed is None or style != self._streamed_style:
-            self.clear()
-            is_markdown = self._can_overwrite and not style
-            self._streamed = StreamedText(self._console, is_markdown=is_markdown, style=style, margin=self._margin)
-            self._streamed_style = style
-        self._streamed.write(text)
-
-
-def find_last_results(conversation: Conversation) -> dict[str, ToolResult]:
-    """Find the results of the last calls, by call id."""
-    found: dict[str, ToolResult] = {}
-    for message in reversed(conversation.messages):
-        if message.role != "tool":
-            break
-        found.setdefault(message.result.call_id, message.result)
-    return found
-
-
-def _open_console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False, soft_wrap=True)
 
 
 def event_to_json(event: Event) -> Iterator[dict[str, Any]]:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from ferrule._util.terminal_text import escape_line
 from ferrule.conversation import Conversation, ToolCall, ToolResult
 from ferrule.errors import ToolFailed
-from ferrule.execution import Approver, Decision, Executor, Policy, TerminalApprover
+from ferrule.execution import Approver, Decision, Executor, Policy
 from ferrule.execution.approver import confirms_edits
 from ferrule.execution.decisions import ApprovalRequest
 from ferrule.mcp.requests import ClientAnswers, ElicitationRequest, SamplingAnswer, SamplingRequest
 from ferrule.session.approvals import DenyAll, Permissions
+from ferrule.session.terminal.approver import TerminalApprover
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.tools.registry import ToolRegistry

@@ -14,7 +14,7 @@ from ferrule.mcp.requests import ClientAnswers
 from ferrule.mcp.target import is_address
 from ferrule.session.project_file import ServerData
 from ferrule.session.server_requests import ServerRequests
-from ferrule.session.terminal_output import print_notice, print_warnings
+from ferrule.session.terminal.output import print_notice, print_warnings
 from ferrule.tools.decorator import Tool
 from ferrule.tools.registry import ToolRegistry
 

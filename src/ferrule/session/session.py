@@ -39,7 +39,8 @@ from ferrule.execution.interrupted_calls import answer_without_running, reopen_c
 from ferrule.models.context_sizes import find_context_size
 from ferrule.session.approvals import DenyAll, Permissions, SessionApprover
 from ferrule.session.persistence import Autosave
-from ferrule.session.renderer import Renderer, TextRenderer
+from ferrule.session.renderer import Renderer
+from ferrule.session.terminal.renderer import TextRenderer
 from ferrule.tools.registry import ToolLike, ToolRegistry
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ferrule.agent.run import Run
 from ferrule.conversation import MalformedCall, ToolCall
 from ferrule.events import Event, LossesReported, MessageFinished, ResultReady
-from ferrule.session.terminal_output import print_json, print_notice
+from ferrule.session.terminal.output import print_json, print_notice
 from ferrule.transcript import summarize_arguments, summarize_result
 
 

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from ferrule.coding.terminal.answers import PromptQuestions
 from ferrule.coding.terminal.output import OutputAbovePrompt
-from ferrule.execution import ApprovalRequest, Decision, TerminalApprover
+from ferrule.execution import ApprovalRequest, Decision
+from ferrule.session.terminal.approver import TerminalApprover
 
 
 class PromptTerminal(Protocol):

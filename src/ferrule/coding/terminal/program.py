@@ -24,7 +24,7 @@ from ferrule.coding.terminal.prompt import PromptCompleter, describe_status, mak
 
 if TYPE_CHECKING:
     from ferrule.coding.program import CodingOptions, CodingSession
-    from ferrule.coding.terminal.renderer import TerminalRenderer
+    from ferrule.session.terminal.prompt_screen import PromptScreen
 
 _TICK = 0.5
 """How often what is running is drawn again, in seconds."""
@@ -68,7 +68,7 @@ class TerminalProgram:
         self._queue: deque[str] = deque()
         self._has_line = asyncio.Event()
         self._coding: CodingSession | None = None
-        self._renderer: TerminalRenderer | None = None
+        self._screen: PromptScreen | None = None
         self._turn: asyncio.Task[Any] | None = None
         self._quick_commands: set[asyncio.Task[None]] = set()
         self._turn_began = 0.0
@@ -148,7 +148,7 @@ class TerminalProgram:
         if self._questions.is_waiting:
             return self._wrap(self._questions.text)
         height = max(3, self._app.output.get_size().rows // _LIVE_SHARE)
-        lines = [] if self._renderer is None else list(self._renderer.list_live_lines(height))
+        lines = [] if self._screen is None else list(self._screen.list_live_lines(height))
         waiting = self._queue if self._turn is not None or self._coding is None else ()
         hint = "  (Up takes it back)"
         lines += [f"queued: {_shorten(line)}{hint if line is self._queue[-1] else ''}" for line in waiting]
@@ -209,17 +209,18 @@ class TerminalProgram:
         """Show what the session works with, and where a resumed conversation stands."""
         from ferrule.coding.overview import describe_session
 
-        if self._renderer is not None:
-            self._renderer.print_lines(describe_session(coding))
+        if self._screen is not None:
+            self._screen.print_lines(describe_session(coding))
         self._app.invalidate()
 
     async def _open(self, opened: AsyncExitStack) -> CodingSession:
         """Open the session. What takes long to import or to load runs in a thread."""
         options, modules = await asyncio.to_thread(lambda: (self._prepare(), _import_session()))
-        renderer_kind, open_session, approver_kind, route_output = modules
-        renderer = self._renderer = renderer_kind(self._output.write, self.find_width, self._app.invalidate)
+        screen_kind, renderer_kind, open_session, approver_kind, route_output = modules
+        screen = self._screen = screen_kind(self._output.write, self.find_width)
         opened.enter_context(route_output())
-        approver = approver_kind(self._questions, self._output, self, renderer.exclude_time)
+        approver = approver_kind(self._questions, self._output, self, screen.exclude_time)
+        renderer = renderer_kind(screen, self._app.invalidate)
         coding: CodingSession = await opened.enter_async_context(
             open_session(options, renderer, approver, self._questions)
         )
@@ -255,8 +256,8 @@ class TerminalProgram:
             return
         try:
             said = await run_command(coding, line)
-            if self._renderer is not None:
-                self._renderer.print_lines(said, is_diff=line.startswith("/diff"))
+            if self._screen is not None:
+                self._screen.print_lines(said, is_diff=line.startswith("/diff"))
         except EOFError:
             self._leave_with(0)
         except Exception as error:  # noqa: BLE001 - shown, or raised
@@ -286,8 +287,8 @@ class TerminalProgram:
 
     def _offer_to_go_on(self) -> None:
         """Say how to repeat a request that failed, with what was asked or done before it kept."""
-        if self._coding is not None and self._coding.is_cut_off and self._renderer is not None:
-            self._renderer.notify(f"{self._coding.describe_cut()}; Enter tries again")
+        if self._coding is not None and self._coding.is_cut_off and self._screen is not None:
+            self._screen.notify(f"{self._coding.describe_cut()}; Enter tries again")
 
     def _return_queue(self) -> None:
         """Return what waited to the prompt: it was typed for a turn that was stopped."""
@@ -345,7 +346,7 @@ class TerminalProgram:
         self._app.invalidate()
 
     def _wrap(self, text: str) -> str:
-        from ferrule.execution.call_display import CallDisplay
+        from ferrule.session.terminal.call_display import CallDisplay
 
         return CallDisplay(self.find_width()).wrap_words(text)
 
@@ -353,9 +354,9 @@ class TerminalProgram:
         """Draw the elapsed times again while something runs."""
         while True:
             await asyncio.sleep(_TICK)
-            if self._coding is not None and self._renderer is not None:
+            if self._coding is not None and self._screen is not None:
                 for notice in self._coding.take_notices():
-                    self._renderer.notify(notice)
+                    self._screen.notify(notice)
             if self._turn is not None or time.monotonic() - self._interrupted < _TWICE + 2 * _TICK:
                 self._app.invalidate()
 
@@ -368,14 +369,15 @@ class TerminalProgram:
         return [] if self._coding is None else self._coding.list_files()
 
 
-def _import_session() -> tuple[Any, Any, Any, Any]:
+def _import_session() -> tuple[Any, ...]:
     """Import what the session needs."""
     from ferrule.coding.opening import open_coding_session
     from ferrule.coding.terminal.approver import PromptApprover
-    from ferrule.coding.terminal.renderer import TerminalRenderer
     from ferrule.execution.tool_output import route_tool_output
+    from ferrule.session.terminal.prompt_screen import PromptScreen
+    from ferrule.session.terminal.renderer import TextRenderer
 
-    return TerminalRenderer, open_coding_session, PromptApprover, route_tool_output
+    return PromptScreen, TextRenderer, open_coding_session, PromptApprover, route_tool_output
 
 
 def _escape(text: str) -> str:

@@ -13,8 +13,8 @@ from running_tools import answers
 from ferrule._util.word_folding import fold_listed, fold_words
 from ferrule.conversation import ToolCall
 from ferrule.execution import Policy
-from ferrule.execution.call_display import CallDisplay
 from ferrule.execution.decisions import ApprovalRequest, Decision
+from ferrule.session.terminal.call_display import CallDisplay
 from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Diff, Effect, ImageRef, Intent
 
@@ -210,7 +210,7 @@ def test_no_text_of_a_call_is_left_out_of_a_list_by_imitating_our_words() -> Non
 
 
 def test_the_screen_in_the_documentation_is_what_is_shown() -> None:
-    page = (Path(__file__).parents[2] / "docs/coding.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/coding.md").read_text(encoding="utf-8")
     documented = page.partition("## Approval")[2].partition("```text\n")[2].partition("```")[0]
     before = "import get\ndef fetch(url):\n    return get(url)\n"
     after = "import get\ndef fetch(url):\n    answer = get(url)\n    return answer.checked()\n"

@@ -15,11 +15,11 @@ from typing import Any, TextIO
 from ferrule._util.terminal_text import escape_line
 from ferrule._util.word_folding import measure
 from ferrule.errors import SettingsError
-from ferrule.execution.approval_list import ApprovalList, find_unclear_yes, split_answer
-from ferrule.execution.call_display import WIDTH, CallDisplay, Line, print_lines, write_lines
 from ferrule.execution.decisions import ApprovalRequest, Decision
-from ferrule.execution.edit_arguments import EditableArguments, parse_arguments
-from ferrule.execution.terminal_programs import edit_text, find_editor, find_pager, page_text
+from ferrule.session.terminal.approval_list import ApprovalList, find_unclear_yes, split_answer
+from ferrule.session.terminal.call_display import WIDTH, CallDisplay, Line, print_lines, write_lines
+from ferrule.session.terminal.edit_arguments import EditableArguments, parse_arguments
+from ferrule.session.terminal.programs import edit_text, find_editor, find_pager, page_text
 
 _BY = "terminal"
 _PAGE = 40

@@ -13,7 +13,7 @@ import pyte
 import pytest
 
 PROGRAM = Path(__file__).with_name("asking_program.py")
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[3] / "src"
 PROMPT = r"\[y\]es,\s+\[n\]o\s+REASON[^?]*\?"
 ALL = r"to\s+look\s+at\s+one\? "
 

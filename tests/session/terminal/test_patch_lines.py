@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ferrule.coding.terminal.call_lines import format_call
 from ferrule.conversation import ToolCall
+from ferrule.session.terminal.call_lines import format_call
 
 PATCH = """*** Begin Patch
 *** Update File: api.py

@@ -36,21 +36,21 @@ class EditableArguments:
     @classmethod
     def make(cls, request: ApprovalRequest) -> EditableArguments:
         """Choose what a person edits of a call."""
-        preview = "" if request.intent is None else request.intent.preview
-        arguments = request.arguments
-        if isinstance(preview, Diff):
-            name = _make_file_name(preview.path)
+        preview = request.find_preview()
+        content, arguments = preview.content, preview.arguments
+        if isinstance(content, Diff):
+            name = _make_file_name(content.path)
             for argument, value in arguments.items():
-                if isinstance(value, str) and value == preview.after:
+                if isinstance(value, str) and value == content.after:
                     return cls(value, name, "argument", argument, arguments)
             if _holds_edits(arguments.get("edits")):
-                return cls(preview.after, name, "edits", "edits", arguments)
-        elif isinstance(preview, str):
+                return cls(content.after, name, "edits", "edits", arguments)
+        elif isinstance(content, str):
             texts = [argument for argument, value in arguments.items() if isinstance(value, str) and value.strip()]
-            shown = [argument for argument in texts if str(arguments[argument]).strip() in preview]
+            shown = [argument for argument in texts if str(arguments[argument]).strip() in content]
             longest = max(shown, key=lambda argument: len(str(arguments[argument])), default=None)
-            if longest is not None and (preview.startswith("$ ") or preview.strip() == str(arguments[longest]).strip()):
-                suffix = ".sh" if preview.startswith("$ ") else {"code": ".py"}.get(longest, ".txt")
+            if longest is not None and (preview.is_command or content.strip() == str(arguments[longest]).strip()):
+                suffix = ".sh" if preview.is_command else {"code": ".py"}.get(longest, ".txt")
                 return cls(
                     str(arguments[longest]), f"{_make_file_name(longest)}{suffix}", "argument", longest, arguments
                 )

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from ferrule.execution.call_display import CallDisplay, Line
 from ferrule.execution.decisions import ApprovalRequest, Decision
+from ferrule.session.terminal.call_display import CallDisplay, Line
 
 _BY = "terminal"
 _HELP_TOGETHER = """\

@@ -12,15 +12,14 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TextIO
 
 from ferrule._util.terminal_text import escape_line
 from ferrule._util.word_folding import fold_words, measure
 from ferrule.execution.decisions import ApprovalRequest
-from ferrule.execution.rule_matching import find_effect_outside
+from ferrule.execution.preview import CallPreview, EffectPreview
 from ferrule.execution.rules import VERBS
-from ferrule.tools.intent import Diff, Effect, ImageRef
+from ferrule.tools.intent import Diff, ImageRef, Preview
 
 WIDTH = 200
 """The most characters per line where the width of the terminal isn't known; longer lines are wrapped."""
@@ -60,11 +59,11 @@ class CallDisplay:
 
     def render_body(self, request: ApprovalRequest, is_listed: bool = False) -> list[Line]:
         """Render all of a call but its title; `is_listed`, without what refers to the answers about a single call."""
-        preview = "" if request.intent is None else request.intent.preview
-        text = preview if isinstance(preview, str) else ""
-        shown = self._render_preview(preview)
-        effects = [] if request.intent is None else self._render_effects(request)
-        arguments = self._render_arguments(request, is_brief=True, is_listed=is_listed)
+        preview = request.find_preview()
+        text = preview.content if isinstance(preview.content, str) else ""
+        shown = self._render_content(preview.content)
+        effects = self._render_effects(preview, request.workspace)
+        arguments = self._render_arguments(preview, is_brief=True, is_listed=is_listed)
         server = self._render_field("from", request.origin) if request.origin.startswith(_OF_SERVER) else []
         is_short = bool(text) and text.count("\n") < _SHORT_PREVIEW
         parts = (shown, effects, arguments) if is_short else (effects, arguments, shown)
@@ -85,11 +84,11 @@ class CallDisplay:
 
     def render_details(self, request: ApprovalRequest) -> list[Line]:
         """Render all arguments in full, and the names of the paths with links followed."""
-        lines = self._render_arguments(request, is_brief=False)
-        for effect in () if request.intent is None else request.intent.effects:
-            real = _find_real_path(effect)
-            if real not in (None, effect.target):
-                lines += self._render_field(f"{effect.target} is", real or "")
+        preview = request.find_preview()
+        lines = self._render_arguments(preview, is_brief=False)
+        for one in preview.effects:
+            if one.real_path not in (None, one.effect.target):
+                lines += self._render_field(f"{one.effect.target} is", one.real_path or "")
         return lines
 
     def render_reason(self, request: ApprovalRequest) -> list[Line]:
@@ -114,8 +113,8 @@ class CallDisplay:
 
     def is_whole_summary(self, request: ApprovalRequest) -> bool:
         """Whether `summarize` shows all that a call would do: no change of a file, and nothing that is cut."""
-        preview = "" if request.intent is None else request.intent.preview
-        if not isinstance(preview, str) or _shows_change(preview) or request.definition_change is not None:
+        content = request.find_preview().content
+        if not isinstance(content, str) or _shows_change(content) or request.definition_change is not None:
             return False
         return len(self._fold_summary(_write_summary(request), _NUMBER_COLUMNS)) <= _MOST_OF_SUMMARY
 
@@ -134,48 +133,42 @@ class CallDisplay:
         """Fold a summary beside a number that takes `columns`."""
         return fold_words(summary.text, max(_NARROWEST // 2, self.width - columns - 2))
 
-    def _render_effects(self, request: ApprovalRequest) -> list[Line]:
+    def _render_effects(self, preview: CallPreview, workspace: str | None) -> list[Line]:
         """Render the effects, those that need attention first."""
-        assert request.intent is not None
-        preview = request.intent.preview
-        changed = (
-            _find_real_path(Effect("write", _join(preview.path, request.workspace)))
-            if isinstance(preview, Diff)
-            else None
-        )
-        runs = {effect.words for effect in request.intent.effects if effect.kind == "run" and effect.words}
+        change = preview.content if isinstance(preview.content, Diff) else None
+        runs = {one.effect.words for one in preview.effects if one.effect.kind == "run" and one.effect.words}
+        is_counted = False
         marked: list[Line] = []
         others: list[Line] = []
-        for effect in dict.fromkeys(request.intent.effects):
-            marks = list(_mark(effect, request))
-            is_workspace = effect.kind == "write" and effect.target == request.workspace
+        for one in dict.fromkeys(preview.effects):
+            effect, marks = one.effect, list(_mark(one))
+            is_workspace = effect.kind == "write" and effect.target == workspace
             if is_workspace and effect.words in runs and not marks:
                 continue  # said with the program itself
-            text = _describe_target(effect, request)
-            if effect.kind == "run" and len(text) > self.width - 8 and _is_whole_command(effect, preview):
+            text = _describe_target(one, preview, workspace)
+            if effect.kind == "run" and len(text) > self.width - 8 and preview.shows_whole(effect):
                 text = f"it{text.removeprefix(effect.target)}"  # said above, whole
-            if isinstance(preview, Diff) and effect.kind == "write" and _find_real_path(effect) == changed:
-                text += f"  ({_count_changes(preview)})"
-                changed = None
+            if change is not None and one.is_changed:
+                text, is_counted = f"{text}  ({_count_changes(change)})", True
             if marks:
                 marked += self._render_field(f"! {', '.join(marks)}: {VERBS[effect.kind]}", text, "bold red", "")
             else:
                 others += self._render_field(VERBS[effect.kind], text, end="")
-        if isinstance(preview, Diff) and changed is not None:
-            path = _shorten_path(preview.path, request.workspace)
-            others += self._render_field("changes", f"{path}  ({_count_changes(preview)})", end="")
+        if change is not None and not is_counted:
+            path = _shorten_path(change.path, workspace)
+            others += self._render_field("changes", f"{path}  ({_count_changes(change)})", end="")
         return [*marked, *others]
 
-    def _render_preview(self, preview: str | Diff | ImageRef) -> list[Line]:
-        if isinstance(preview, Diff):
-            return self._render_diff(str(preview).split("\n")[2:], _has_crlf(preview))
-        if isinstance(preview, ImageRef):
+    def _render_content(self, content: Preview) -> list[Line]:
+        if isinstance(content, Diff):
+            return self._render_diff(str(content).split("\n")[2:], _has_crlf(content))
+        if isinstance(content, ImageRef):
             return [
-                Line(text) for text in self._wrap(f"  an image ({preview.media_type}), which can't be shown here", "  ")
+                Line(text) for text in self._wrap(f"  an image ({content.media_type}), which can't be shown here", "  ")
             ]
-        if _shows_change(preview):
-            return self._render_diff(preview.split("\n"), False)
-        return self._render_block(preview) if preview else []
+        if _shows_change(content):
+            return self._render_diff(content.split("\n"), False)
+        return self._render_block(content) if content else []
 
     def _render_diff(self, lines: Sequence[str], is_crlf: bool) -> list[Line]:
         """Render the lines of a unified diff. White space is made visible where it is what changes."""
@@ -195,22 +188,22 @@ class CallDisplay:
         if request.definition_change is None:
             return []
         title = [Line(text, "bold red") for text in self._wrap(f"  ! {_CHANGED_TOOL}:", "  ")]
-        return [*title, *self._render_preview(request.definition_change)]
+        return [*title, *self._render_content(request.definition_change)]
 
-    def _render_arguments(self, request: ApprovalRequest, is_brief: bool, is_listed: bool = False) -> list[Line]:
-        preview = "" if request.intent is None else request.intent.preview
-        # A preview shows what the defaults lead to.
-        defaults = {} if is_brief and preview else request.defaults
-        lines = [] if request.arguments or defaults else [Line("  without arguments")]
-        for name, value in request.arguments.items():
+    def _render_arguments(self, preview: CallPreview, is_brief: bool, is_listed: bool = False) -> list[Line]:
+        content = preview.content
+        # The content shows what the defaults lead to.
+        defaults = {} if is_brief and content else preview.defaults
+        lines = [] if preview.arguments or defaults else [Line("  without arguments")]
+        for name, value in preview.arguments.items():
             words = value.strip() if isinstance(value, str) else ""
-            if is_brief and words and isinstance(preview, str) and words in preview:
+            if is_brief and words and isinstance(content, str) and words in content:
                 continue
-            if is_brief and preview and value in ("", None):
+            if is_brief and content and value in ("", None):
                 continue
             text = str(value) if "\n" in words else json.dumps(value, ensure_ascii=False)
             is_long = "\n" in text or len(text) > self.width - len(name) - 4
-            if is_brief and is_long and _shows_change(preview):
+            if is_brief and is_long and _shows_change(content):
                 if is_listed:
                     continue
                 text = f"{len(text):,} characters ([d]etails shows them)"
@@ -272,18 +265,19 @@ def _write_arguments(arguments: Mapping[str, Any]) -> list[str]:
 
 def _write_summary(request: ApprovalRequest) -> Line:
     """Write on one line what `CallDisplay.summarize` folds."""
-    preview = "" if request.intent is None else request.intent.preview
-    if isinstance(preview, Diff):
-        does = f"{_shorten_path(preview.path, request.workspace)}  {_count_changes(preview)}"
-    elif isinstance(preview, str) and preview:
-        does = preview.replace("\n", " ⏎ ")
+    preview = request.find_preview()
+    content = preview.content
+    if isinstance(content, Diff):
+        does = f"{_shorten_path(content.path, request.workspace)}  {_count_changes(content)}"
+    elif isinstance(content, str) and content:
+        does = content.replace("\n", " ⏎ ")
     else:
-        given, left_out = map(_write_arguments, (request.arguments, request.defaults))
+        given, left_out = map(_write_arguments, (preview.arguments, preview.defaults))
         does = "  ".join((*given, *(f"{one} {_DEFAULT}" for one in left_out)))
     server = f"  ({request.origin.partition('@')[0]})" if request.origin.startswith(_OF_SERVER) else ""
     text = f"{escape_line(request.tool + server)}  {escape_line(does)}"
     marks = [] if request.definition_change is None else [_CHANGED_TOOL]
-    marks += () if request.intent is None else (mark for one in request.intent.effects for mark in _mark(one, request))
+    marks += (mark for one in preview.effects for mark in _mark(one))
     for mark in dict.fromkeys(marks):
         text = f"! {mark}: {text}"
     return Line(text, "bold red" if marks else "")
@@ -297,59 +291,32 @@ def _describe_state(request: ApprovalRequest) -> str:
     return "asks to run, edited" if request.is_edited else "asks to run"
 
 
-def _describe_target(effect: Effect, request: ApprovalRequest) -> str:
+def _describe_target(shown: EffectPreview, preview: CallPreview, workspace: str | None) -> str:
     """What an effect is on, as a person would write it, and which program has it."""
+    effect = shown.effect
     if effect.kind in ("run", "net"):
         writes = any(
-            one.kind == "write" and one.target == request.workspace and one.words == effect.words
-            for one in (request.intent.effects if request.intent else ())
+            one.effect.kind == "write" and one.effect.target == workspace and one.effect.words == effect.words
+            for one in preview.effects
         )
         is_writing = effect.kind == "run" and effect.words and writes
         return f"{effect.target}{'  (may write in the workspace)' if is_writing else ''}"
-    path = _shorten_path(effect.target, request.workspace)
+    path = _shorten_path(effect.target, workspace)
     program = f"  (by {_cut(shlex.join(effect.words))})" if effect.words else ""
-    outside = _find_outside(effect, request)
-    leads = f"  (leads to {outside})" if outside is not None and outside != effect.target else ""
+    leads = f"  (leads to {shown.leads_to})" if shown.leads_to is not None else ""
     return f"{path}{program}{leads}"
-
-
-def _is_whole_command(effect: Effect, preview: str | Diff | ImageRef) -> bool:
-    """Whether a preview shows this command and no other."""
-    return isinstance(preview, str) and preview.split("\n")[0] == f"$ {effect.target}"
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_PROGRAM else f"{text[: _LONGEST_PROGRAM - 1]}…"
 
 
-def _mark(effect: Effect, request: ApprovalRequest) -> Iterator[str]:
+def _mark(shown: EffectPreview) -> Iterator[str]:
     """Name what needs attention about an effect."""
-    if effect.is_protected:
+    if shown.effect.is_protected:
         yield "protected"
-    if _find_outside(effect, request) is not None:
+    if shown.outside is not None:
         yield "outside the workspace"
-
-
-def _find_outside(effect: Effect, request: ApprovalRequest) -> str | None:
-    """The real path outside of the workspace and the added folders that an effect is on; None if there is none."""
-    folders = () if request.workspace is None else (request.workspace, *request.added_folders)
-    try:
-        return find_effect_outside(effect, [Path(folder) for folder in folders])
-    except ValueError:  # a text that can't be a path
-        return effect.target
-
-
-def _find_real_path(effect: Effect) -> str | None:
-    if effect.kind not in ("read", "write") or not effect.target or "://" in effect.target:
-        return None
-    try:
-        return str(Path(effect.target).resolve())
-    except (OSError, ValueError):  # a text that can't be a path
-        return None
-
-
-def _join(path: str, workspace: str | None) -> str:
-    return path if workspace is None else str(Path(workspace, path))
 
 
 def _shorten_path(path: str, workspace: str | None) -> str:
@@ -361,9 +328,9 @@ def _shorten_path(path: str, workspace: str | None) -> str:
     return path.removeprefix(f"{workspace.rstrip('/')}/")
 
 
-def _shows_change(preview: str | Diff | ImageRef) -> bool:
+def _shows_change(content: Preview) -> bool:
     """Whether a preview is what the arguments would change, as one diff or several."""
-    return isinstance(preview, Diff) or (isinstance(preview, str) and _DIFF_HEADERS.search(preview) is not None)
+    return isinstance(content, Diff) or (isinstance(content, str) and _DIFF_HEADERS.search(content) is not None)
 
 
 def _count_changes(diff: Diff) -> str:

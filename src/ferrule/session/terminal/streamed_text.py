@@ -141,7 +141,7 @@ class StreamedText:
         source, shown = self._source, self._lines
         is_reachable = len(shown) < self._console.height and self._width == self._find_width()
         if self._is_markdown and is_reachable and not is_cut_off and source.strip():
-            from ferrule.session.markdown import render_markdown
+            from ferrule.session.terminal.markdown import render_markdown
 
             rendered = render_markdown(source, self._console, self._width)
             if any(line.spans for line in rendered) or [line.plain for line in rendered] != shown:

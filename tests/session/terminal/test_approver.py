@@ -14,8 +14,7 @@ from running_tools import answer, answers, call
 
 from ferrule._util.terminal_text import escape_line
 from ferrule.conversation import ToolCall
-from ferrule.execution import Decision, Policy, Rule, TerminalApprover
-from ferrule.execution.call_display import CallDisplay
+from ferrule.execution import Decision, Policy, Rule
 from ferrule.execution.decisions import (
     ApprovalRequest,
     Pending,
@@ -23,6 +22,8 @@ from ferrule.execution.decisions import (
     pending_from_json,
     pending_to_json,
 )
+from ferrule.session.terminal.approver import TerminalApprover
+from ferrule.session.terminal.call_display import CallDisplay
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Effect, Intent
 

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from ferrule.conversation import ToolCall
-from ferrule.execution import Executor, Policy, SessionGrants, TerminalApprover
+from ferrule.execution import Executor, Policy, SessionGrants
+from ferrule.session.terminal.approver import TerminalApprover
 from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Diff, Effect, Intent
 from ferrule.tools.registry import ToolRegistry

@@ -52,7 +52,7 @@ def render_block(source: str, width: int, *, is_dim: bool = False) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    from ferrule.session.markdown import render_markdown
+    from ferrule.session.terminal.markdown import render_markdown
 
     target = io.StringIO()
     width = max(4, width - 1 - len(MARGIN))  # not the last column: terminals differ in what comes after it

@@ -7,7 +7,7 @@ import re
 import pytest
 from rich.console import Console
 
-from ferrule.session.streamed_text import StreamedText, measure_width, truncate
+from ferrule.session.terminal.streamed_text import StreamedText, measure_width, truncate
 
 FAMILY = "👨‍👩‍👧‍👦"
 ANSWER = f"""# Heading
