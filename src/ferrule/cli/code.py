@@ -255,11 +255,9 @@ def _refuse_embedded(name: str) -> None:
 
 def _answer_once(given: CodingOptions, options: SessionOptions, question: str | None) -> None:
     """Answer one question without asking anybody."""
-    from ferrule.cli.ask import answer
-
     text = _read_question(question, "-" in (options.attachments or ()))
     with _open_runner(replace(given, requires_servers=True), options, can_ask=False) as runner:
-        if not answer(runner, text):
+        if runner.ask(text).stopped != "done":
             raise typer.Exit(1)
 
 

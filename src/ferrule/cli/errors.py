@@ -18,9 +18,17 @@ from pathlib import Path
 from typing import Any, cast
 
 from ferrule.cli.plain_characters import ERRORS
-from ferrule.errors import FerruleError, Overloaded, PolicyWarning, ProviderError, SettingsError, advise_commands
+from ferrule.errors import (
+    FerruleError,
+    OutputInvalid,
+    Overloaded,
+    PolicyWarning,
+    ProviderError,
+    SettingsError,
+    advise_commands,
+)
 
-BAD_INPUT, PROVIDER_FAILED, INTERRUPTED = 2, 3, 130
+FAILED, BAD_INPUT, PROVIDER_FAILED, INTERRUPTED = 1, 2, 3, 130
 _REFUSALS = range(400, 500)
 _BUSY = (408, 425, 429)
 """HTTP statuses that look like a refusal and pass if one waits."""
@@ -43,10 +51,10 @@ def run_command(command: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:
-        status = 1
+        status = FAILED
     except Exception as error:  # noqa: BLE001 - raised again if the input didn't cause it
         message = _report(error)
-        status = PROVIDER_FAILED if is_outage(error) else BAD_INPUT
+        status = _choose_status(error)
     except BaseException as error:
         if not _is_cancellation(error):
             raise
@@ -102,6 +110,12 @@ def _report(error: Exception) -> str | None:
     return message
 
 
+def _choose_status(error: Exception) -> int:
+    if isinstance(error, OutputInvalid):
+        return FAILED
+    return PROVIDER_FAILED if is_outage(error) else BAD_INPUT
+
+
 def is_outage(error: Exception) -> bool:
     """Whether a provider failed, is busy or can't be reached: the same command may work later."""
     if isinstance(error, ProviderError):
@@ -125,6 +139,8 @@ def print_error(text: str) -> None:
 
 def describe_error(error: Exception) -> str | None:
     """The message of an error that the input caused; None for any other error."""
+    if isinstance(error, OutputInvalid):
+        return _describe_invalid_output(error)
     if isinstance(error, FerruleError):
         return str(error)
     if isinstance(error, UnicodeDecodeError):
@@ -139,6 +155,14 @@ def describe_error(error: Exception) -> str | None:
     if pydantic is not None and isinstance(error, pydantic.ValidationError):
         return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in cast("Any", error).errors())
     return None
+
+
+def _describe_invalid_output(error: OutputInvalid) -> str:
+    from ferrule.transcript import summarize_result
+
+    summary, *problems = str(error).split("\n- ")
+    answered = f" (the last answer: {summarize_result(error.text)})" if error.text else ""
+    return " ".join(filter(None, (summary, "; ".join(problems)))) + answered
 
 
 @contextmanager
