@@ -4,7 +4,8 @@
 
 Each is run in a process of its own under a profiler that counts the functions which are entered, in every thread, once
 the modules are imported: what runs while a module is loaded is not counted, nor are lambdas, comprehensions and the
-engines. The frames are those that stand on the stack when the loop of a run begins, `AgentLoop.converse`.
+engines. The frames are those that stand on the stack when the loop of a run begins, `AgentLoop.converse`, after those
+of the main thread if it waits for the thread of the loop.
 `--source` measures the `src` of another checkout, for a comparison.
 """
 
@@ -27,16 +28,22 @@ def name(code):
 def count(frame, event, argument):
     if event != "call" or "/ferrule/" not in frame.f_code.co_filename or frame.f_code.co_name.startswith("<"):
         return
-    above, stack = frame.f_back, []
-    while above is not None:
-        if "/ferrule/" in above.f_code.co_filename:
-            if above.f_code.co_name == "<module>":
-                return
-            stack.append(name(above.f_code))
-        above = above.f_back
+    stack = list_frames(frame.f_back)
+    if any(code.co_name == "<module>" for code in stack):
+        return
     entered.add(name(frame.f_code))
     if frame.f_code.co_qualname == "AgentLoop.converse" and not frames:
-        frames.extend(reversed(stack))
+        main = threading.main_thread()
+        waiting = [] if threading.current_thread() is main else list_frames(sys._current_frames()[main.ident])
+        frames.extend(map(name, waiting + stack))
+
+def list_frames(frame):
+    found = []
+    while frame is not None:
+        if "/ferrule/" in frame.f_code.co_filename:
+            found.insert(0, frame.f_code)
+        frame = frame.f_back
+    return found
 
 def follow(on):
     sys.setprofile(count if on else None)

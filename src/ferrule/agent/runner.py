@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import warnings
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
@@ -131,7 +131,8 @@ async def run_pipeline(pipeline: Pipeline[Any], run: Run[Any], context: RunConte
         if bound is not None and not listener_factories:
             await _converse(pipeline, _make_loop(pipeline, asked, bound, run, context, None), run)
         else:
-            await _run_opened(pipeline, asked, run, context)
+            async with _open_tools(pipeline, run) as (registry, listener):
+                await _converse(pipeline, _make_loop(pipeline, asked, registry, run, context, listener), run)
         if asked is not pipeline.model:
             run.mode = getattr(asked, "mode", run.mode)
     except asyncio.CancelledError as error:
@@ -168,12 +169,15 @@ async def _call_watchers(pipeline: Pipeline[Any], run: Run[Any], first: Exceptio
         raise raised
 
 
-async def _run_opened(pipeline: Pipeline[Any], asked: Model, run: Run[Any], context: RunContext) -> None:
-    """Run with the tools opened, and heard by listeners. What the closing raises is a warning: the run has ended."""
+@asynccontextmanager
+async def _open_tools(
+    pipeline: Pipeline[Any], run: Run[Any]
+) -> AsyncIterator[tuple[BoundRegistry, RunListener | None]]:
+    """Open the tools of a run that listeners may hear. What the closing raises is a warning: the run has ended."""
     with ListenedRun(run) if listener_factories else _NO_LISTENER as listener:
         try:
             async with pipeline.registry.open() as registry:
-                await _converse(pipeline, _make_loop(pipeline, asked, registry, run, context, listener), run)
+                yield registry, listener
         except Exception as error:
             if not run.stopped:
                 raise

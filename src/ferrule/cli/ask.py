@@ -29,6 +29,6 @@ def ask(
         text = read_text()
     else:
         text = "\n\n".join(filter(None, ("" if is_attached else read_piped_text(), question)))
-    with open_session(options, require_servers=True) as session:
-        if session.ask(text).stopped != "done":
+    with open_session(options, require_servers=True) as runner:
+        if runner.run_turn(runner.session.ask(text)).stopped != "done":
             raise typer.Exit(1)

@@ -27,8 +27,6 @@ from ferrule.cli.options import (
 )
 
 if TYPE_CHECKING:
-    import asyncio
-
     from ferrule.agent.pipeline import Pipeline
     from ferrule.cli.attachments import Attachment
     from ferrule.mcp.client import MCPServer
@@ -249,8 +247,7 @@ def open_session(options: SessionOptions, require_servers: bool = False) -> Iter
 
     Raises `FerruleError` and `OSError` for options that can't be used.
     """
-    import asyncio
-
+    from ferrule._util.background import run_synchronously
     from ferrule.agent.model_checks import check_tools
     from ferrule.execution.tool_output import route_tool_output
     from ferrule.session.approvals import open_permissions
@@ -272,10 +269,9 @@ def open_session(options: SessionOptions, require_servers: bool = False) -> Iter
         renderer, pipeline = costs, pipeline.hook(costs)
     with (
         route_tool_output(),
-        asyncio.Runner() as runner,
         open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,
         open_autosave(StoreOptions(options.store, options.keep, options.resume, options.model)) as autosave,
-        _open_servers(options, runner, pipeline, permissions, require_servers) as servers,
+        _open_servers(options, pipeline, permissions, require_servers) as servers,
     ):
         try:
             granted = permissions.trust(*(servers.origins if servers is not None and options.trust else ()))
@@ -283,12 +279,12 @@ def open_session(options: SessionOptions, require_servers: bool = False) -> Iter
                 pipeline, registry, permissions=granted, renderer=renderer, autosave=autosave, servers=servers,
                 workspace=Path.cwd(), attachments=attachments,
             )  # fmt: skip
-            runner.run(session.refresh_tools())
+            run_synchronously(session.refresh_tools())
             check_tools(_select_model(pipeline, options.mode), session.registry.names)
             session.check_resumed()
-            yield SessionRunner(session, runner)
+            yield SessionRunner(session)
         finally:
-            runner.run(pipeline.model.aclose())
+            run_synchronously(pipeline.model.aclose())
 
 
 def make_pipeline(options: SessionOptions, facts: Mapping[str, str] | None = None) -> Pipeline:
@@ -386,7 +382,6 @@ def make_servers(options: SessionOptions) -> list[MCPServer]:
 
 def _open_servers(
     options: SessionOptions,
-    runner: asyncio.Runner,
     pipeline: Pipeline,
     permissions: Permissions,
     require_all: bool,
@@ -403,4 +398,4 @@ def _open_servers(
 
     environment = read_server_environment(options.env, options.mcp)
     requests = ServerRequests(pipeline, permissions)
-    return open_servers(options.mcp, options.mcp_timeout, runner, requests, require_all, environment)
+    return open_servers(options.mcp, options.mcp_timeout, requests, require_all, environment)
