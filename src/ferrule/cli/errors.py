@@ -12,7 +12,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -43,7 +43,7 @@ def run_command(command: Callable[[], None]) -> int:
         cast("Any", stream).reconfigure(errors=ERRORS)
     message = None
     try:
-        with _print_policy_warnings(), _advise_commands(), _print_tool_tracebacks():
+        with _write_for_a_shell(), _print_tool_tracebacks() if _is_debugging() else nullcontext():
             command()
         status = 0
     except SystemExit as end:
@@ -175,35 +175,21 @@ def require_extra(extra: str) -> Iterator[None]:
         raise SettingsError(f"this needs {missing}; install it with: pip install 'ferrule[{extra}]'") from error
 
 
-@contextmanager
-def _advise_commands() -> Iterator[None]:
-    """Let errors advise commands of a shell."""
-    before = advise_commands.set(True)
-    try:
-        yield
-    finally:
-        advise_commands.reset(before)
-
-
 def _is_debugging() -> bool:
     return bool(os.environ.get("FERRULE_DEBUG"))
 
 
-@contextmanager
-def _print_tool_tracebacks() -> Iterator[None]:
-    """Print the traceback of each tool that raises in the block, for people who set FERRULE_DEBUG."""
-    if not _is_debugging():
-        yield
-        return
+def _print_tool_tracebacks() -> AbstractContextManager[None]:
+    """Print the traceback of each tool that raises in the block."""
     from ferrule.session.terminal_output import print_tool_tracebacks
 
-    with print_tool_tracebacks():
-        yield
+    return print_tool_tracebacks()
 
 
 @contextmanager
-def _print_policy_warnings() -> Iterator[None]:
-    """Print the policy's warnings in the block like the command's own notices, each once."""
+def _write_for_a_shell() -> Iterator[None]:
+    """Let errors advise commands, and print the policy's warnings like the command's own notices, each once."""
+    before = advise_commands.set(True)
     with warnings.catch_warnings():
         warnings.simplefilter("once", PolicyWarning)
         show_others = warnings.showwarning
@@ -215,7 +201,10 @@ def _print_policy_warnings() -> Iterator[None]:
                 show_others(message, category, *rest, **more)
 
         warnings.showwarning = show
-        yield
+        try:
+            yield
+        finally:
+            advise_commands.reset(before)
 
 
 def _open_closed_streams() -> None:

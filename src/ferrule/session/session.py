@@ -247,6 +247,8 @@ class Session:
 
     def check_resumed(self) -> None:
         """Raise `ConversationError` if the open calls of a resumed conversation can't be answered here."""
+        if not self.conversation.pending:
+            return
         waiting = {call.name for call in self.conversation.pending if isinstance(call, ToolCall)}
         missing = waiting - {*self.registry.names, SEARCH}
         if missing:
@@ -302,7 +304,7 @@ class Session:
         """Run the pipeline from `start`, and save the conversation."""
         self._turn = turn = _Turn(Run(start), start, self.conversation)
         self.permissions.begin_asking()
-        if len(start) > len(turn.before):
+        if len(start) > len(turn.before) and self.autosave.store is not None:
             turn.is_question_saved = self._try_saving(self.autosave.save_question, start)
         stopped = ""
         try:
@@ -347,7 +349,7 @@ class Session:
             async for event in streamed:
                 if isinstance(event, MessageFinished):
                     turn.ready = ReadyResults()
-                elif isinstance(event, ResultReady):
+                elif isinstance(event, ResultReady) and self.autosave.store is not None:
                     # Before it is shown: what was shown is not lost.
                     self.save_progress(turn.ready.add(streamed.conversation, event.result))
                 self._show(event)
