@@ -103,7 +103,9 @@ def find_way(name: str, source: Path) -> dict[str, list[str]]:
     ending = "\nfollow(False)\nprint(json.dumps([sorted(entered), frames]))"
     environment = {**os.environ, "PYTHONPATH": str(source)}
     command = [sys.executable, "-c", COUNTING + PROGRAMS[name] + ending]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, env=environment
+    )
     entered, frames = json.loads(done.stdout.splitlines()[-1])
     counted = [(file, function) for file, function in entered if not file.startswith("engines/")]
     return {

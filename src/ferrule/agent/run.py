@@ -65,7 +65,8 @@ class EventFeed:
 
     def add(self, item: Event) -> None:
         """Add an event at once, beyond the limit if necessary. Only in the event loop's thread."""
-        self._take_from_threads()
+        if self._from_threads:
+            self._take_from_threads()
         self._append(item)
 
     def _append(self, item: Event) -> None:

@@ -7,16 +7,18 @@ call; tools with a JSON Schema of their own are in `schema_only.py`.
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from types import UnionType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ferrule.errors import ArgumentProblem, ArgumentsInvalid, ToolDefinitionError
 from ferrule.tools.docstrings import ParsedDocstring, read_docstring
+from ferrule.tools.scope import CallScope
 from ferrule.tools.signature import (
     Parameter,
     find_enclosing_names,
-    is_scope,
     read_parameters,
     read_signature,
     resolve_annotations,
@@ -87,7 +89,7 @@ class SignatureRules:
 
     @cached_property
     def scope_parameter(self) -> str | None:
-        found = [one.name for one in self._parameters if is_scope(self._hints[one.name])]
+        found = [one.name for one in self._parameters if _is_scope(self._hints[one.name])]
         if len(found) > 1:
             raise ToolDefinitionError(f"{self._subject}: {found[0]!r} and {found[1]!r} both take the scope; keep one")
         return found[0] if found else None
@@ -133,3 +135,12 @@ class SignatureRules:
 
     def bind(self, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
         return self._model.bind(arguments)
+
+
+def _is_scope(hint: Any) -> bool:
+    """Whether a parameter is for the `CallScope`: its annotation is that class, possibly optional."""
+    if typing.get_origin(hint) is typing.Annotated:
+        hint = typing.get_args(hint)[0]
+    if typing.get_origin(hint) in (typing.Union, UnionType):
+        return CallScope in typing.get_args(hint)
+    return hint is CallScope

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import ModuleType, UnionType
+from types import ModuleType
 from typing import Any
 
 from ferrule.errors import ToolDefinitionError
@@ -138,12 +138,3 @@ def resolve_annotations(
 
 def _format_annotation(annotation: Any) -> str:
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-
-
-def is_scope(hint: Any) -> bool:
-    """Whether a parameter is for the `CallScope`: its annotation is that class, possibly optional."""
-    if typing.get_origin(hint) is typing.Annotated:
-        hint = typing.get_args(hint)[0]
-    if typing.get_origin(hint) in (typing.Union, UnionType):
-        return CallScope in typing.get_args(hint)
-    return hint is CallScope
