@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ferrule._util.background import run_synchronously, submit_to_background
+from ferrule._util.background import BackgroundWork, run_synchronously, submit_to_background
 
 
 async def name_of_thread() -> str:
@@ -46,3 +46,33 @@ def test_an_exit_is_raised_in_the_caller_and_the_loop_lives_on(end: BaseExceptio
         with pytest.raises(type(end)):
             run_synchronously(work())
         assert run_synchronously(name_of_thread()) == "ferrule-background"
+
+
+def test_work_that_was_stopped_before_it_started_never_starts() -> None:
+    started: list[str] = []
+
+    async def start() -> None:
+        started.append("started")
+
+    work = BackgroundWork(start())
+    work.stop()
+    with pytest.raises(asyncio.CancelledError):
+        work.result()
+    run_synchronously(name_of_thread())
+    assert not started
+
+
+def test_an_interruption_waits_for_the_end_of_what_it_cancels() -> None:
+    ended: list[str] = []
+
+    async def work() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.01)
+            ended.append("cleaned up")
+
+    with pytest.raises(KeyboardInterrupt):
+        run_synchronously(work())
+    assert ended == ["cleaned up"]

@@ -24,7 +24,7 @@ from ferrule.execution.profiles import Profile
 from ferrule.models.scripted import ScriptedModel
 from ferrule.session.approvals import Permissions
 from ferrule.session.persistence import StoreOptions, open_autosave
-from ferrule.session.session import Session, SessionRunner
+from ferrule.session.session import Session
 from ferrule.session.terminal.renderer import TextRenderer
 from ferrule.store import Store
 from ferrule.tools.intent import Effect, Intent
@@ -277,16 +277,6 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(signal, "signal", install_and_interrupt)
     return interrupted
-
-
-def test_ctrl_c_while_asyncio_installs_its_handler_ends_the_turn_alone(interrupted: list[int]) -> None:
-    session = start_session(Log(), "Hello.")
-    with asyncio.Runner() as loop:
-        runner = SessionRunner(session, loop)
-        with pytest.raises(KeyboardInterrupt):
-            runner.ask("Are you there?")
-        assert runner.ask("Are you there?").text == "Hello."
-    assert interrupted == [signal.SIGINT]
 
 
 @pytest.mark.filterwarnings("ignore:coroutine 'sleep' was never awaited")

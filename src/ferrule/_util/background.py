@@ -11,7 +11,7 @@ import atexit
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
@@ -51,10 +51,50 @@ def submit_to_background(work: Coroutine[Any, Any, Result]) -> Future[Result]:
     return asyncio.run_coroutine_threadsafe(work, _get_loop())
 
 
-def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine on the background loop and wait for it; an interruption cancels it first.
+class BackgroundWork(Future[Result]):
+    """A coroutine on the background loop; another thread waits for its `result()`.
 
-    Raises `RuntimeError` inside a running event loop, which waiting would block: use `await` there.
+    The work goes on if that thread is interrupted, until `stop`.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, Result]) -> None:
+        super().__init__()
+        self._work = work
+        self._task: asyncio.Task[Result] | None = None
+
+    def start(self) -> None:
+        """Start the work."""
+        _get_loop().call_soon_threadsafe(self._start)
+
+    def stop(self) -> None:
+        """Cancel the work unless it has ended, and wait until it has; an interruption ends the waiting."""
+        _get_loop().call_soon_threadsafe(self._stop)
+        wait([self])
+
+    def _start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._work)
+        self._task.add_done_callback(self._end)
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        else:  # interrupted before it was started
+            self._work.close()
+            self.set_exception(asyncio.CancelledError())
+
+    def _end(self, task: asyncio.Task[Result]) -> None:
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None:
+            self.set_result(task.result())
+        else:
+            self.set_exception(error)
+
+
+def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine on the background loop and wait for it.
+
+    An interruption cancels it, and is raised once it has ended; a second one doesn't wait for that. Raises
+    `RuntimeError` inside a running event loop, which waiting would block: use `await` there.
     """
     try:
         asyncio.get_running_loop()
@@ -63,11 +103,12 @@ def run_synchronously(work: Coroutine[Any, Any, Result]) -> Result:
     else:
         work.close()
         raise RuntimeError("a synchronous function was called inside an event loop; use the async one and await it")
-    future = submit_to_background(work)
+    running = BackgroundWork(work)
     try:
-        return future.result()
+        running.start()
+        return running.result()
     except BaseException:
-        future.cancel()
+        running.stop()
         raise
 
 

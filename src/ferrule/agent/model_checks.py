@@ -16,24 +16,27 @@ if TYPE_CHECKING:
 def check_tools(model: Model, names: Sequence[str]) -> None:
     """Raise `ModelError` if the model can't use one of these tools, or needs one that isn't among them."""
     known, is_optional = model.capabilities.tools, model.capabilities.tools_optional
-    other = choose_advice("ask another model", "choose another --model")
     if known is None:
         if not names and not is_optional:
             offer = choose_advice(
                 "offer it one with using(…)", "name one with --tools, leave out --no-tools or --no-calculator"
             )
-            raise ModelError(f"{model.name} was trained to call tools; {offer}, or {other}")
+            raise ModelError(f"{model.name} was trained to call tools; {offer}, or {_advise_another()}")
         return
     unusable = [name for name in names if name not in known]
     if unusable:
         raise ModelError(
             f"{model.name} can only use {', '.join(known) or 'no tool'}, not {', '.join(unusable)}; "
-            f"leave {'that' if len(unusable) == 1 else 'those'} out, or {other}"
+            f"leave {'that' if len(unusable) == 1 else 'those'} out, or {_advise_another()}"
         )
     missing = [name for name in known if name not in names]
     if missing and not is_optional:
         offer = choose_advice(f"offer it with using({', '.join(missing)})", "leave out --no-tools or --no-calculator")
-        raise ModelError(f"{model.name} was trained to call {', '.join(missing)}; {offer}, or {other}")
+        raise ModelError(f"{model.name} was trained to call {', '.join(missing)}; {offer}, or {_advise_another()}")
+
+
+def _advise_another() -> str:
+    return choose_advice("ask another model", "choose another --model")
 
 
 def check_text_mode(model: Model, mode: str) -> None:

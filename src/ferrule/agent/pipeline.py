@@ -263,7 +263,9 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
         Raises `ModelError` if the model fails, `ToolRequired`, `OutputInvalid`, and what a callback raises; the
         exception, or the `CancelledError` of a cancellation, has the run, with the conversation so far, as `run`.
         """
-        run: Run[OutputT] = await _get_runner().run_pipeline(self, decisions)
+        runner = _get_runner()
+        run: Run[OutputT] = runner.Run(self.conversation)
+        await runner.run_pipeline(self, run, runner.RunContext(decisions=decisions))
         return run
 
     async def run_many(
@@ -315,7 +317,7 @@ class Pipeline(AsyncClosing, Generic[OutputT]):
         self, *, decisions: Mapping[str, Decision] | None = None
     ) -> AbstractAsyncContextManager[StreamedRun[OutputT]]:
         """Run in a task of its own; leaving the block cancels it and answers open calls as cancelled."""
-        run: AbstractAsyncContextManager[StreamedRun[OutputT]] = _get_runner().stream_pipeline(self, decisions)
+        run: AbstractAsyncContextManager[StreamedRun[OutputT]] = _get_runner().StreamContext(self, decisions)
         return run
 
     # For programs without an event loop.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
@@ -65,7 +65,8 @@ class EventFeed:
 
     def add(self, item: Event) -> None:
         """Add an event at once, beyond the limit if necessary. Only in the event loop's thread."""
-        self._take_from_threads()
+        if self._from_threads:
+            self._take_from_threads()
         self._append(item)
 
     def _append(self, item: Event) -> None:
@@ -79,12 +80,10 @@ class EventFeed:
         self._from_threads.append(item)
         self._loop.call_soon_threadsafe(self._take_from_threads)
 
-    def fail(self, error: BaseException) -> None:
-        """Raise `error` in the reader, after the events that came before it."""
-        self._error = error
-
-    def end(self) -> None:
-        """End the feed: no more events come."""
+    def end(self, work: asyncio.Task[None]) -> None:
+        """End the feed: what put events is done. Its error is raised in the reader, after the events before it."""
+        if not work.cancelled():
+            self._error = work.exception()
         self._take_from_threads()
         self._is_over = True
         self._changed.set()
@@ -312,18 +311,6 @@ class StreamedRun(Run[OutputT]):
     """A run whose events can be read: `async for event in run`."""
 
     feed: EventFeed = field(default_factory=EventFeed)
-
-    async def work(self, loop: Awaitable[None]) -> None:
-        """Run the loop, and pass its end or its error to the reader of the events."""
-        try:
-            await loop
-        except Exception as error:  # noqa: BLE001 - raised again in the reader of the events
-            self.feed.fail(error)
-        except (SystemExit, KeyboardInterrupt) as error:
-            self.feed.fail(error)
-            raise
-        finally:
-            self.feed.end()
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self.feed.read()

@@ -49,13 +49,6 @@ _log = logging.getLogger("ferrule.agent")
 _CHOICES = ("auto", "required", "none")
 
 
-async def run_pipeline(pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None) -> Run[OutputT]:
-    """See `Pipeline.run`."""
-    run: Run[OutputT] = Run(pipeline.conversation)
-    await _run(pipeline, run, _NO_CONTEXT if decisions is None else RunContext(decisions=decisions))
-    return run
-
-
 async def run_pipelines(
     pipelines: Sequence[Pipeline[OutputT]],
     concurrency: int | None,
@@ -90,44 +83,29 @@ async def iterate_pipelines(
 
 
 class StreamContext(AbstractAsyncContextManager[StreamedRun[OutputT]]):
-    """What `Pipeline.stream` returns: entering it starts the run, leaving it ends the run."""
+    """What `Pipeline.stream` returns: entering it starts the run in a task of its own, leaving it ends the run."""
 
-    def __init__(self, opened: AbstractAsyncContextManager[StreamedRun[OutputT]]) -> None:
-        self._opened = opened
+    def __init__(self, pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None) -> None:
+        self._pipeline, self._decisions = pipeline, decisions
 
     async def __aenter__(self) -> StreamedRun[OutputT]:
-        return await self._opened.__aenter__()
+        self._run: StreamedRun[OutputT] = StreamedRun(self._pipeline.conversation)
+        work = run_pipeline(self._pipeline, self._run, RunContext(self._run.feed, self._decisions))
+        self._task = asyncio.create_task(work)
+        self._task.add_done_callback(self._run.feed.end)
+        return self._run
 
-    async def __aexit__(self, *error: Any) -> bool | None:
-        return await self._opened.__aexit__(*error)
+    async def __aexit__(self, *error: Any) -> None:
+        self._task.cancel()
+        with suppress(asyncio.CancelledError, Exception):  # an error is raised in the reader of the events
+            await self._task
+        self._run.stopped = self._run.stopped or "cancelled"
 
     def __aiter__(self) -> NoReturn:
         raise SettingsError(
             "stream() must be entered: `async with pipeline.stream() as run: async for event in run: …`; "
             "without an event loop, `with pipeline.stream_sync() as run: for event in run: …`"
         )
-
-
-def stream_pipeline(pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None) -> StreamContext[OutputT]:
-    """See `Pipeline.stream`."""
-    return StreamContext(_stream(pipeline, decisions))
-
-
-@asynccontextmanager
-async def _stream(
-    pipeline: Pipeline[OutputT], decisions: Mapping[str, Decision] | None
-) -> AsyncIterator[StreamedRun[OutputT]]:
-    run: StreamedRun[OutputT] = StreamedRun(pipeline.conversation)
-    loop = _run(pipeline, run, RunContext(run.feed, decisions))
-    task = asyncio.create_task(run.work(loop))
-    try:
-        yield run
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        loop.close()  # of a task that was cancelled before it began; else it has ended
-        run.stopped = run.stopped or "cancelled"
 
 
 @quick_init
@@ -141,11 +119,11 @@ class RunContext:
     parent: RunState | None = None
 
 
-_NO_CONTEXT = RunContext()
+async def run_pipeline(pipeline: Pipeline[Any], run: Run[Any], context: RunContext) -> None:
+    """Run from the first question to the end; `run.stopped` is the reason why it ended, and an error has the run.
 
-
-async def _run(pipeline: Pipeline[Any], run: Run[Any], context: RunContext) -> None:
-    """Run from the first question to the end; `run.stopped` is the reason why it ended, and an error has the run."""
+    This is `Pipeline.run`, and what streams, batches and sub-agents do.
+    """
     try:
         asked, run.mode = select_mode(pipeline.model, pipeline.options.mode)
         run.model = pipeline.model.name
@@ -153,7 +131,8 @@ async def _run(pipeline: Pipeline[Any], run: Run[Any], context: RunContext) -> N
         if bound is not None and not listener_factories:
             await _converse(pipeline, _make_loop(pipeline, asked, bound, run, context, None), run)
         else:
-            await _run_opened(pipeline, asked, run, context)
+            async with _open_tools(pipeline, run) as (registry, listener):
+                await _converse(pipeline, _make_loop(pipeline, asked, registry, run, context, listener), run)
         if asked is not pipeline.model:
             run.mode = getattr(asked, "mode", run.mode)
     except asyncio.CancelledError as error:
@@ -190,12 +169,15 @@ async def _call_watchers(pipeline: Pipeline[Any], run: Run[Any], first: Exceptio
         raise raised
 
 
-async def _run_opened(pipeline: Pipeline[Any], asked: Model, run: Run[Any], context: RunContext) -> None:
-    """Run with the tools opened, and heard by listeners. What the closing raises is a warning: the run has ended."""
+@asynccontextmanager
+async def _open_tools(
+    pipeline: Pipeline[Any], run: Run[Any]
+) -> AsyncIterator[tuple[BoundRegistry, RunListener | None]]:
+    """Open the tools of a run that listeners may hear. What the closing raises is a warning: the run has ended."""
     with ListenedRun(run) if listener_factories else _NO_LISTENER as listener:
         try:
             async with pipeline.registry.open() as registry:
-                await _converse(pipeline, _make_loop(pipeline, asked, registry, run, context, listener), run)
+                yield registry, listener
         except Exception as error:
             if not run.stopped:
                 raise
@@ -234,14 +216,9 @@ def _report_unasked(run: Run[Any], reasons: Sequence[str], is_logged: bool) -> N
         _log.warning("a run of %s: %s", run.model, detail)
 
 
-async def run_under(pipeline: Pipeline[Any], run: Run[Any], parent: RunState, feed: EventSink | None) -> None:
-    """Run as a sub-agent: what it does counts towards the limits of `parent`."""
-    await _run(pipeline, run, RunContext(feed, parent=parent))
-
-
 async def _run_among(pipeline: Pipeline[Any], run: Run[Any], barrier: RunBarrier) -> None:
     """Run one of many."""
-    await _run(pipeline, run, RunContext(barrier=barrier))
+    await run_pipeline(pipeline, run, RunContext(barrier=barrier))
 
 
 def _make_loop(

@@ -94,13 +94,13 @@ async def run_nested(
 ) -> Run[OutputT]:
     """Run a pipeline under the run of `state`; `shown` is its name in questions. See `run_sub_agent`."""
     # Imported here: the runner imports the hooks that use this.
-    from ferrule.agent.runner import run_under
+    from ferrule.agent.runner import RunContext, run_pipeline
 
     run: Run[OutputT] = Run(pipeline.conversation)
     state.run.sub_runs += (SubRun(call_id, name, run),)
     narrowed = replace(pipeline, options=_narrow_options(pipeline.options, state, call_id, shown or name))
     try:
-        await run_under(narrowed, run, state, feed)
+        await run_pipeline(narrowed, run, RunContext(feed, parent=state))
     except Exception as error:
         run.error, run.stopped = error, "error"
         raise

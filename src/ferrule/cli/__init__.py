@@ -6,15 +6,10 @@ from __future__ import annotations
 def main() -> None:
     """Run `ferrule` with this process's arguments and exit: 0, 1 (it failed), 2 (bad input), 130 (Ctrl-C)."""
     try:
+        from ferrule.cli.app import run_requested_command
         from ferrule.cli.errors import run_command
 
-        status = run_command(_run)
-    except KeyboardInterrupt:  # during that import, or while an error is reported
+        status = run_command(run_requested_command)
+    except KeyboardInterrupt:  # during those imports, or while an error is reported
         status = 130
     raise SystemExit(status)
-
-
-def _run() -> None:
-    from ferrule.cli.app import run_requested_command
-
-    run_requested_command()

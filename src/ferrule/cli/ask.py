@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ferrule.cli.session_options import SessionOptions, add_session_options, open_session
-
-if TYPE_CHECKING:
-    from ferrule.session.session import SessionRunner
 
 
 @add_session_options
@@ -32,21 +29,6 @@ def ask(
         text = read_text()
     else:
         text = "\n\n".join(filter(None, ("" if is_attached else read_piped_text(), question)))
-    with open_session(options, require_servers=True) as session:
-        if not answer(session, text):
+    with open_session(options, require_servers=True) as runner:
+        if runner.run_turn(runner.session.ask(text)).stopped != "done":
             raise typer.Exit(1)
-
-
-def answer(session: SessionRunner, question: str) -> bool:
-    """Answer a question; returns whether the answer is complete, and what was asked for."""
-    from ferrule.cli.errors import print_error
-    from ferrule.errors import OutputInvalid
-    from ferrule.transcript import summarize_result
-
-    try:
-        return session.ask(question).stopped == "done"
-    except OutputInvalid as error:
-        summary, *problems = str(error).split("\n- ")
-        answered = f" (the last answer: {summarize_result(error.text)})" if error.text else ""
-        print_error(" ".join(filter(None, (summary, "; ".join(problems)))) + answered)
-        return False

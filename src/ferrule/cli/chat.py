@@ -91,7 +91,7 @@ def _answer_next(answer: Callable[[str], bool], lines: Iterator[str]) -> _Outcom
 
 
 def _answer_pending(runner: SessionRunner) -> bool:
-    return runner.answer_pending().stopped == "done"
+    return runner.run_turn(runner.session.answer_pending()).stopped == "done"
 
 
 def _report_errors(act: Callable[[], bool]) -> _Outcome:

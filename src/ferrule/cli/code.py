@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +20,7 @@ from ferrule.cli.session_options import SessionOptions, add_session_options, mak
 if TYPE_CHECKING:
     from ferrule.agent.pipeline import Pipeline
     from ferrule.coding.checkpoints import Report, TurnChanges
-    from ferrule.coding.program import CodingOptions, CodingRunner
+    from ferrule.coding.program import CodingOptions, CodingSession
     from ferrule.session.session import SessionRunner
 
 _WITHOUT = ("schema", "no_tools", "no_calculator", "keep")
@@ -255,11 +255,9 @@ def _refuse_embedded(name: str) -> None:
 
 def _answer_once(given: CodingOptions, options: SessionOptions, question: str | None) -> None:
     """Answer one question without asking anybody."""
-    from ferrule.cli.ask import answer
-
     text = _read_question(question, "-" in (options.attachments or ()))
-    with _open_runner(replace(given, requires_servers=True), options, can_ask=False) as runner:
-        if not answer(runner, text):
+    with _open_session(replace(given, requires_servers=True), options, can_ask=False) as (coding, runner):
+        if runner.run_turn(coding.ask(text)).stopped != "done":
             raise typer.Exit(1)
 
 
@@ -290,27 +288,27 @@ def _converse_in_lines(given: CodingOptions, options: SessionOptions, question: 
     from ferrule.coding.overview import describe_session
     from ferrule.session.approvals import is_interactive
 
-    with _open_runner(given, options, can_ask=True) as runner:
+    with _open_session(given, options, can_ask=True) as (coding, runner):
         if is_interactive() and sys.stdout.isatty() and not options.as_json:
-            _print_lines(describe_session(runner.coding))
+            _print_lines(describe_session(coding))
         first = () if question is None else (question,)
-        is_whole = converse(runner, _handle_line, first)
+        is_whole = converse(runner, partial(_handle_line, coding), first)
     if not is_whole and not is_interactive():
         raise typer.Exit(1)
 
 
-def _handle_line(runner: SessionRunner, line: str) -> bool:
+def _handle_line(coding: CodingSession, runner: SessionRunner, line: str) -> bool:
     """Run a command, or ask the model; returns whether it succeeded."""
+    from ferrule._util.background import run_synchronously
     from ferrule.coding.commands import is_command, run_command
     from ferrule.session.approvals import is_interactive
 
-    coding_runner = cast("CodingRunner", runner)
-    if not line.strip():
-        return not (is_interactive() and coding_runner.coding.is_cut_off) or coding_runner.go_on().stopped == "done"
-    if not is_command(line):
-        return runner.ask(line).stopped == "done"
-    _print_lines(runner.runner.run(run_command(coding_runner.coding, line)))
-    return True
+    if is_command(line):
+        _print_lines(run_synchronously(run_command(coding, line)))
+        return True
+    if not line.strip() and is_interactive() and not coding.is_cut_off:
+        return True
+    return runner.run_turn(coding.ask(line) if line.strip() else coding.go_on()).stopped == "done"
 
 
 def _print_lines(lines: Iterable[str]) -> None:
@@ -320,24 +318,23 @@ def _print_lines(lines: Iterable[str]) -> None:
 
 
 @contextmanager
-def _open_runner(given: CodingOptions, options: SessionOptions, can_ask: bool) -> Iterator[CodingRunner]:
-    """Open a session that shows lines of text, or JSON; with `can_ask` a person is asked, if there is one."""
-    import asyncio
+def _open_session(
+    given: CodingOptions, options: SessionOptions, can_ask: bool
+) -> Iterator[tuple[CodingSession, SessionRunner]]:
+    """Open a session, and what runs its turns; it shows lines of text, or JSON.
 
+    With `can_ask` a person is asked, if there is one.
+    """
+    from ferrule._util.background import enter_synchronously
     from ferrule.coding.opening import open_coding_session
-    from ferrule.coding.program import CodingRunner
     from ferrule.execution.tool_output import route_tool_output
     from ferrule.session.approvals import open_approver
+    from ferrule.session.session import SessionRunner
 
     renderer = make_renderer(options, margin=_MARGIN)
     with (
         route_tool_output(),
         open_approver(given.allows_all, can_ask) as (approver, answers),
-        asyncio.Runner() as runner,
+        enter_synchronously(open_coding_session(given, renderer, approver, answers)) as opened,
     ):
-        opening = open_coding_session(given, renderer, approver, answers)
-        opened = runner.run(opening.__aenter__())
-        try:
-            yield CodingRunner(opened, runner)
-        finally:
-            runner.run(opening.__aexit__(*sys.exc_info()))
+        yield opened, SessionRunner(opened.session)

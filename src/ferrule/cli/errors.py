@@ -12,15 +12,23 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 from ferrule.cli.plain_characters import ERRORS
-from ferrule.errors import FerruleError, Overloaded, PolicyWarning, ProviderError, SettingsError, advise_commands
+from ferrule.errors import (
+    FerruleError,
+    OutputInvalid,
+    Overloaded,
+    PolicyWarning,
+    ProviderError,
+    SettingsError,
+    advise_commands,
+)
 
-BAD_INPUT, PROVIDER_FAILED, INTERRUPTED = 2, 3, 130
+FAILED, BAD_INPUT, PROVIDER_FAILED, INTERRUPTED = 1, 2, 3, 130
 _REFUSALS = range(400, 500)
 _BUSY = (408, 425, 429)
 """HTTP statuses that look like a refusal and pass if one waits."""
@@ -35,7 +43,7 @@ def run_command(command: Callable[[], None]) -> int:
         cast("Any", stream).reconfigure(errors=ERRORS)
     message = None
     try:
-        with _print_policy_warnings(), _advise_commands(), _print_tool_tracebacks():
+        with _write_for_a_shell(), _print_tool_tracebacks() if _is_debugging() else nullcontext():
             command()
         status = 0
     except SystemExit as end:
@@ -43,10 +51,10 @@ def run_command(command: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:
-        status = 1
+        status = FAILED
     except Exception as error:  # noqa: BLE001 - raised again if the input didn't cause it
         message = _report(error)
-        status = PROVIDER_FAILED if is_outage(error) else BAD_INPUT
+        status = _choose_status(error)
     except BaseException as error:
         if not _is_cancellation(error):
             raise
@@ -102,6 +110,12 @@ def _report(error: Exception) -> str | None:
     return message
 
 
+def _choose_status(error: Exception) -> int:
+    if isinstance(error, OutputInvalid):
+        return FAILED
+    return PROVIDER_FAILED if is_outage(error) else BAD_INPUT
+
+
 def is_outage(error: Exception) -> bool:
     """Whether a provider failed, is busy or can't be reached: the same command may work later."""
     if isinstance(error, ProviderError):
@@ -125,6 +139,8 @@ def print_error(text: str) -> None:
 
 def describe_error(error: Exception) -> str | None:
     """The message of an error that the input caused; None for any other error."""
+    if isinstance(error, OutputInvalid):
+        return _describe_invalid_output(error)
     if isinstance(error, FerruleError):
         return str(error)
     if isinstance(error, UnicodeDecodeError):
@@ -141,6 +157,14 @@ def describe_error(error: Exception) -> str | None:
     return None
 
 
+def _describe_invalid_output(error: OutputInvalid) -> str:
+    from ferrule.transcript import summarize_result
+
+    summary, *problems = str(error).split("\n- ")
+    answered = f" (the last answer: {summarize_result(error.text)})" if error.text else ""
+    return " ".join(filter(None, (summary, "; ".join(problems)))) + answered
+
+
 @contextmanager
 def require_extra(extra: str) -> Iterator[None]:
     """Raise `SettingsError` with the extra to install if an import in the block fails."""
@@ -151,35 +175,21 @@ def require_extra(extra: str) -> Iterator[None]:
         raise SettingsError(f"this needs {missing}; install it with: pip install 'ferrule[{extra}]'") from error
 
 
-@contextmanager
-def _advise_commands() -> Iterator[None]:
-    """Let errors advise commands of a shell."""
-    before = advise_commands.set(True)
-    try:
-        yield
-    finally:
-        advise_commands.reset(before)
-
-
 def _is_debugging() -> bool:
     return bool(os.environ.get("FERRULE_DEBUG"))
 
 
-@contextmanager
-def _print_tool_tracebacks() -> Iterator[None]:
-    """Print the traceback of each tool that raises in the block, for people who set FERRULE_DEBUG."""
-    if not _is_debugging():
-        yield
-        return
+def _print_tool_tracebacks() -> AbstractContextManager[None]:
+    """Print the traceback of each tool that raises in the block."""
     from ferrule.session.terminal.output import print_tool_tracebacks
 
-    with print_tool_tracebacks():
-        yield
+    return print_tool_tracebacks()
 
 
 @contextmanager
-def _print_policy_warnings() -> Iterator[None]:
-    """Print the policy's warnings in the block like the command's own notices, each once."""
+def _write_for_a_shell() -> Iterator[None]:
+    """Let errors advise commands, and print the policy's warnings like the command's own notices, each once."""
+    before = advise_commands.set(True)
     with warnings.catch_warnings():
         warnings.simplefilter("once", PolicyWarning)
         show_others = warnings.showwarning
@@ -191,7 +201,10 @@ def _print_policy_warnings() -> Iterator[None]:
                 show_others(message, category, *rest, **more)
 
         warnings.showwarning = show
-        yield
+        try:
+            yield
+        finally:
+            advise_commands.reset(before)
 
 
 def _open_closed_streams() -> None:

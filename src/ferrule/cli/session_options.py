@@ -27,12 +27,9 @@ from ferrule.cli.options import (
 )
 
 if TYPE_CHECKING:
-    import asyncio
-
     from ferrule.agent.pipeline import Pipeline
     from ferrule.cli.attachments import Attachment
     from ferrule.mcp.client import MCPServer
-    from ferrule.models.protocol import Model
     from ferrule.session.approvals import Permissions
     from ferrule.session.renderer import Renderer
     from ferrule.session.servers import SessionServers
@@ -249,9 +246,9 @@ def open_session(options: SessionOptions, require_servers: bool = False) -> Iter
 
     Raises `FerruleError` and `OSError` for options that can't be used.
     """
-    import asyncio
-
+    from ferrule._util.background import run_synchronously
     from ferrule.agent.model_checks import check_tools
+    from ferrule.agent.runner import select_mode
     from ferrule.execution.tool_output import route_tool_output
     from ferrule.session.approvals import open_permissions
     from ferrule.session.persistence import StoreOptions, open_autosave
@@ -272,23 +269,23 @@ def open_session(options: SessionOptions, require_servers: bool = False) -> Iter
         renderer, pipeline = costs, pipeline.hook(costs)
     with (
         route_tool_output(),
-        asyncio.Runner() as runner,
         open_permissions(options.yes, options.policy, options.journal, APPROVAL_HINT) as permissions,
         open_autosave(StoreOptions(options.store, options.keep, options.resume, options.model)) as autosave,
-        _open_servers(options, runner, pipeline, permissions, require_servers) as servers,
+        _open_servers(options, pipeline, permissions, require_servers) as servers,
     ):
         try:
-            granted = permissions.trust(*(servers.origins if servers is not None and options.trust else ()))
+            granted = permissions.trust(*servers.origins) if servers is not None and options.trust else permissions
             session = Session(
                 pipeline, registry, permissions=granted, renderer=renderer, autosave=autosave, servers=servers,
                 workspace=Path.cwd(), attachments=attachments,
             )  # fmt: skip
-            runner.run(session.refresh_tools())
-            check_tools(_select_model(pipeline, options.mode), session.registry.names)
+            run_synchronously(session.refresh_tools())
+            asked, _ = select_mode(pipeline.model, options.mode)
+            check_tools(asked, session.registry.names)
             session.check_resumed()
-            yield SessionRunner(session, runner)
+            yield SessionRunner(session)
         finally:
-            runner.run(pipeline.model.aclose())
+            run_synchronously(pipeline.model.aclose())
 
 
 def make_pipeline(options: SessionOptions, facts: Mapping[str, str] | None = None) -> Pipeline:
@@ -306,18 +303,15 @@ def make_pipeline(options: SessionOptions, facts: Mapping[str, str] | None = Non
 
     logger = logging.getLogger("ferrule.models")
     if not any(isinstance(handler, NoticeHandler) for handler in logger.handlers):
-        logger.addHandler(NoticeHandler())
+        logger.addHandler(NoticeHandler(logging.WARNING))
     name, base_url = options.model, options.base_url
     if base_url is None and name.startswith("compatible:") and options.record is None:
         raise SettingsError(f"{name}: give the server's address by --base-url http://…/v1")
     given: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
     if options.record is not None:
         given |= {"record": options.record, "facts": facts}
-    sampling: dict[str, Any] = {
-        "temperature": options.temperature,
-        "seed": options.seed,
-        "max_tokens": options.max_tokens,
-    }
+    sampling = {"temperature": options.temperature, "seed": options.seed, "max_tokens": options.max_tokens}
+    changed: dict[str, Any] = {setting: value for setting, value in sampling.items() if value is not None}
     with limit_blas_threads():
         pipeline = model(name, fallback=options.fallback, **given).using(mode=options.mode)
     if options.system:
@@ -326,7 +320,7 @@ def make_pipeline(options: SessionOptions, facts: Mapping[str, str] | None = Non
         pipeline = pipeline.system(options.system)
     if options.schema is not None:
         pipeline = pipeline.parse_as(read_schema(options.schema))
-    return pipeline.with_(**{setting: value for setting, value in sampling.items() if value is not None})
+    return pipeline.with_(**changed) if changed else pipeline
 
 
 def make_renderer(options: SessionOptions, margin: str = "") -> Renderer:
@@ -363,13 +357,6 @@ def read_schema(given: str) -> dict[str, Any]:
     return schema
 
 
-def _select_model(pipeline: Pipeline, mode: str) -> Model:
-    """Return the model that is asked: in text mode a wrapper of the given one."""
-    from ferrule.agent.runner import select_mode
-
-    return select_mode(pipeline.model, mode)[0]
-
-
 def make_servers(options: SessionOptions) -> list[MCPServer]:
     """Make the servers of `--mcp` for runs that open them. Raises `SettingsError`."""
     environment = read_server_environment(options.env, options.mcp or ())
@@ -386,21 +373,19 @@ def make_servers(options: SessionOptions) -> list[MCPServer]:
 
 def _open_servers(
     options: SessionOptions,
-    runner: asyncio.Runner,
     pipeline: Pipeline,
     permissions: Permissions,
     require_all: bool,
 ) -> AbstractContextManager[SessionServers | None]:
     from ferrule.errors import SettingsError
 
+    environment = read_server_environment(options.env, options.mcp or ())
     if not options.mcp:
         if options.trust:
             raise SettingsError("--trust is for the servers of --mcp, but there are none")
-        read_server_environment(options.env, ())
         return nullcontext()
     from ferrule.session.server_requests import ServerRequests
     from ferrule.session.servers import open_servers
 
-    environment = read_server_environment(options.env, options.mcp)
     requests = ServerRequests(pipeline, permissions)
-    return open_servers(options.mcp, options.mcp_timeout, runner, requests, require_all, environment)
+    return open_servers(options.mcp, options.mcp_timeout, requests, require_all, environment)

@@ -94,7 +94,7 @@ def collect_tools(paths: Iterable[Path], plugins: bool = False, *, with_calculat
     Files of a folder, and plugins, that can't be used are listed on stderr. Raises `SettingsError` for a missing path,
     and `RegistryError` for a duplicate name or a file that offers no tool.
     """
-    from ferrule.builtin_tools import calculator
+    from ferrule.builtin_tools.calculator_tool import calculator
     from ferrule.errors import RegistryError
     from ferrule.tools.registry import ToolRegistry
 

@@ -20,7 +20,7 @@ from ferrule.coding.last_turn import describe_cut, find_last_question
 from ferrule.coding.registry import make_hooks
 from ferrule.errors import FerruleError
 from ferrule.models.context_sizes import find_context_size
-from ferrule.session.session import Session, SessionRunner
+from ferrule.session.session import Session
 
 if TYPE_CHECKING:
     from ferrule.agent.hooks import Hooks
@@ -265,19 +265,3 @@ def describe_job(job: JobState) -> str:
 
 def _make_token() -> str:
     return f"unsaved-{os.urandom(8).hex()}"
-
-
-class CodingRunner(SessionRunner):
-    """Runs the turns of a coding session synchronously; see `SessionRunner`."""
-
-    def __init__(self, coding: CodingSession, runner: asyncio.Runner) -> None:
-        super().__init__(coding.session, runner)
-        self.coding = coding
-
-    def ask(self, question: str) -> Run:
-        """Run `CodingSession.ask`."""
-        return self.run_turn(self.coding.ask(question))
-
-    def go_on(self) -> Run:
-        """Run `CodingSession.go_on`."""
-        return self.run_turn(self.coding.go_on())

@@ -7,7 +7,7 @@ import os
 import shlex
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,7 @@ class Always:
     rules: tuple[Rule, ...]
 
 
+@dataclass(slots=True, eq=False)
 class SessionGrants:
     """The rules that "always" answers add in a session.
 
@@ -35,13 +36,12 @@ class SessionGrants:
     Thread-safe.
     """
 
-    def __init__(self, rules: Iterable[Rule] = (), save: Callable[[Always], None] | None = None) -> None:
-        self._lock = threading.Lock()
-        self.save = save
-        self.rules: tuple[Rule, ...] = tuple(rules)
-        """The rules so far, without duplicates, in the order in which they were added."""
-        self.answers: tuple[Always, ...] = ()
-        """The answers of this session, without duplicates, in order."""
+    rules: tuple[Rule, ...] = ()
+    """The rules so far, without duplicates, in the order in which they were added."""
+    save: Callable[[Always], None] | None = None
+    answers: tuple[Always, ...] = ()
+    """The answers of this session, without duplicates, in order."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def add(self, always: Always) -> None:
         """Add the rules of one answer."""

@@ -35,7 +35,7 @@ def judge_by_profile(
     """
     if profile == "all":
         return ALLOW_ALL
-    outside = find_effect_outside(effect, folders)
+    outside = None if effect is None else find_effect_outside(effect, folders)
     if _only_reads(hints, effect) and outside is None:
         return Verdict("allow", f"the profile {profile} allows reading")
     if profile == "plan" and (effect is None or effect.kind != "read"):

@@ -67,14 +67,10 @@ class Autosave:
     """The folder that the conversation is about, as it is saved."""
     place: Path | None = None
     """The file of the store, if it isn't the user's own."""
-    _id: str | None = None
+    conversation_id: str | None = None
+    """The id under which the conversation was saved, None before that."""
     _ids: list[str] = field(default_factory=list)
     _id_before_question: str | None = None
-
-    @property
-    def conversation_id(self) -> str | None:
-        """The id under which the conversation was saved, None before that."""
-        return self._id
 
     def resume(self, name: str) -> None:
         """Load a saved conversation. Raises `ConversationError` for an unknown id."""
@@ -82,7 +78,7 @@ class Autosave:
             return
         stored = self.store.load(name)
         summary = stored.summary
-        self.resumed, self._id = stored.conversation, summary.id
+        self.resumed, self.conversation_id = stored.conversation, summary.id
         self.pending, self.decisions = stored.pending, dict(stored.decisions)
         self.notify(f"resumed {summary.id}, {summary.messages} messages: {summary.title}")
 
@@ -94,11 +90,11 @@ class Autosave:
         conversation_id: str | None,
     ) -> None:
         """Return to what was saved before `resume`."""
-        self.resumed, self.pending, self.decisions, self._id = resumed, pending, decisions, conversation_id
+        self.resumed, self.pending, self.decisions, self.conversation_id = resumed, pending, decisions, conversation_id
 
     def start_new(self) -> None:
         """Save what follows as a new conversation."""
-        self._id = None
+        self.conversation_id = None
         self.pending, self.decisions = (), {}
 
     def save(self, conversation: Conversation, pending: Sequence[Pending] = ()) -> None:
@@ -109,32 +105,32 @@ class Autosave:
         if self.store is not None and conversation.messages:
             still_open = {call.id for call in conversation.pending} if self.decisions else ()
             decisions = {call_id: one for call_id, one in self.decisions.items() if call_id in still_open}
-            self._id = self.store.save(
+            self.conversation_id = self.store.save(
                 conversation,
-                id=self._id,
+                id=self.conversation_id,
                 pending=pending or None,
                 decisions=decisions or None,
                 model=self.model,
                 folder=self.folder,
             )
-            if self._id not in self._ids:
-                self._ids.append(self._id)
+            if self.conversation_id not in self._ids:
+                self._ids.append(self.conversation_id)
 
     def save_question(self, conversation: Conversation) -> None:
         """Save the conversation with a question that nothing answers yet. Raises what `save` raises."""
-        self._id_before_question = self._id
+        self._id_before_question = self.conversation_id
         self.save(conversation)
 
     def withdraw_question(self, conversation: Conversation) -> None:
         """Undo `save_question`, as long as nothing followed. Raises what `save` raises."""
-        if self.store is None or self._id is None:
+        if self.store is None or self.conversation_id is None:
             return
-        if self._id == self._id_before_question:
-            self.store.remove_last(self._id, conversation)
+        if self.conversation_id == self._id_before_question:
+            self.store.remove_last(self.conversation_id, conversation)
             return
-        self.store.delete(self._id)
-        self._ids.remove(self._id)
-        self._id = self._id_before_question
+        self.store.delete(self.conversation_id)
+        self._ids.remove(self.conversation_id)
+        self.conversation_id = self._id_before_question
 
     def report_ids(self) -> None:
         """Notify the person of the ids under which conversations were saved, or that they are lost."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 
+from ferrule._util.background import run_synchronously
 from ferrule.errors import RegistryError
 from ferrule.mcp.client import MCPServer
 from ferrule.mcp.remote_tools import rename_taken
@@ -127,12 +128,11 @@ def _warn(error: RegistryError) -> None:
 def open_servers(
     servers: Sequence[str],
     start_timeout: float,
-    runner: asyncio.Runner,
     requests: ServerRequests | None = None,
     require_all: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[SessionServers]:
-    """Open servers in the runner's event loop; `requests` and `environment` are as for `SessionServers`.
+    """Open servers on the background loop of the process; `requests` and `environment` are as for `SessionServers`.
 
     Raises `SettingsError` for an invalid command or address, or if the MCP SDK isn't installed, and with `require_all`
     `RegistryError` for a server that can't be reached.
@@ -140,7 +140,7 @@ def open_servers(
     opened = SessionServers(servers, start_timeout, requests, environment=environment)
     with print_warnings("ferrule.mcp"):
         try:
-            runner.run(opened.open(require_all))
+            run_synchronously(opened.open(require_all))
             yield opened
         finally:
-            runner.run(opened.close())
+            run_synchronously(opened.close())

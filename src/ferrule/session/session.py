@@ -15,6 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ferrule._util.background import BackgroundWork
 from ferrule.agent.hooks import Hooks, RunState
 from ferrule.agent.loop import ReadyResults
 from ferrule.agent.pipeline import Pipeline
@@ -247,6 +248,8 @@ class Session:
 
     def check_resumed(self) -> None:
         """Raise `ConversationError` if the open calls of a resumed conversation can't be answered here."""
+        if not self.conversation.pending:
+            return
         waiting = {call.name for call in self.conversation.pending if isinstance(call, ToolCall)}
         missing = waiting - {*self.registry.names, SEARCH}
         if missing:
@@ -302,7 +305,7 @@ class Session:
         """Run the pipeline from `start`, and save the conversation."""
         self._turn = turn = _Turn(Run(start), start, self.conversation)
         self.permissions.begin_asking()
-        if len(start) > len(turn.before):
+        if len(start) > len(turn.before) and self.autosave.store is not None:
             turn.is_question_saved = self._try_saving(self.autosave.save_question, start)
         stopped = ""
         try:
@@ -347,7 +350,7 @@ class Session:
             async for event in streamed:
                 if isinstance(event, MessageFinished):
                     turn.ready = ReadyResults()
-                elif isinstance(event, ResultReady):
+                elif isinstance(event, ResultReady) and self.autosave.store is not None:
                     # Before it is shown: what was shown is not lost.
                     self.save_progress(turn.ready.add(streamed.conversation, event.result))
                 self._show(event)
@@ -421,60 +424,29 @@ class _SaveMessages(Hooks):
 
 
 class SessionRunner:
-    """Runs the turns of a session synchronously, on an event loop of the calling thread.
+    """Runs the turns of a session for a thread without an event loop: on the background loop of the process.
 
-    Ctrl-C cancels the turn and raises `KeyboardInterrupt`; the session can then go on. If a signal ends the program,
-    the turn ends before what it uses is closed, and calls that haven't begun stay open.
+    Ctrl-C cancels the turn, and raises `KeyboardInterrupt` when it has ended; the session can then go on. A second one
+    doesn't wait for the end. If a signal ends the program, calls that haven't begun stay open.
     """
 
-    def __init__(self, session: Session, runner: asyncio.Runner) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
-        self.runner = runner
 
     def ask(self, question: str) -> Run:
         """Run `Session.ask`."""
         return self.run_turn(self.session.ask(question))
 
-    def answer_pending(self) -> Run:
-        """Run `Session.answer_pending`."""
-        return self.run_turn(self.session.answer_pending())
-
     def run_turn(self, turn: Coroutine[Any, Any, Run]) -> Run:
-        """Run a turn of the session."""
-        started: list[asyncio.Task[Any] | None] = []
-        is_abandoned = False
-
-        async def run_unless_abandoned() -> Run:
-            started.append(asyncio.current_task())
-            # If Ctrl-C arrives after asyncio has created the task and before it handles signals, the task is left to
-            # the loop's next run, which is that of another question.
-            if is_abandoned:
-                turn.close()
-                raise asyncio.CancelledError
-            return await turn
-
+        """Run a turn, such as `Session.ask` or `Session.answer_pending`."""
+        work = BackgroundWork(turn)
         try:
-            return self.runner.run(run_unless_abandoned())
-        except KeyboardInterrupt:
-            is_abandoned = True
-            self.session.finish_turn("cancelled")
+            work.start()
+            return work.result()
+        except (KeyboardInterrupt, SystemExit) as end:
+            self.session.keeps_open_calls |= isinstance(end, SystemExit)
+            try:
+                work.stop()
+            finally:
+                self.session.finish_turn("cancelled")
             raise
-        except SystemExit:  # from the handler of a signal, which the loop doesn't pass on to the task
-            is_abandoned = self.session.keeps_open_calls = True
-            self.runner.run(_cancel(*filter(None, started)))
-            raise
-        except asyncio.CancelledError:
-            if started:
-                raise
-            # Ctrl-C arrived after asyncio has begun to handle signals and before it resets its count of them: it then
-            # takes the cancellation for somebody else's.
-            turn.close()
-            self.session.finish_turn("cancelled")
-            raise KeyboardInterrupt from None
-
-
-async def _cancel(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel tasks, and wait until they have ended."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

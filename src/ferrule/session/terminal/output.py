@@ -24,10 +24,7 @@ def print_json(value: object) -> None:
 
 
 class NoticeHandler(logging.Handler):
-    """Prints the warnings of a logger as notices; from another `level` on if one is given."""
-
-    def __init__(self, level: int = logging.WARNING) -> None:
-        super().__init__(level)
+    """Prints the records of a logger, from its level on, as notices."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print_notice(record.getMessage())
@@ -57,7 +54,7 @@ def print_warnings(name: str) -> Iterator[None]:
     if os.environ.get("FERRULE_DEBUG"):
         handled = _handle_records(name, NoticeHandler(logging.INFO), logging.INFO)
     else:
-        handled = _handle_records(name, NoticeHandler())
+        handled = _handle_records(name, NoticeHandler(logging.WARNING))
     with handled:
         yield
 
