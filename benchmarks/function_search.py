@@ -8,7 +8,7 @@ A hit@5 is a question of which an accepted path is among the first five found. "
 an accepted path among the curated functions, and searches those alone; "everything" counts all and searches all.
 
 Building starts a sandbox in which every package is imported; "CPU" is that of its two runs, of one after the other, and
-of the rest. Opening is measured with numpy and bm25s imported; "first" is a fresh interpreter with its imports.
+of the rest. Opening is measured with numpy imported; "first" is a fresh interpreter with its imports.
 """
 
 import argparse

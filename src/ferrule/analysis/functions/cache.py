@@ -22,7 +22,7 @@ from ferrule.analysis.functions.curated import read_curated_files
 from ferrule.analysis.functions.document import FunctionDoc
 from ferrule.analysis.functions.search import FunctionIndex
 
-_PACKAGES: Final = ("numpy", "pandas", "matplotlib", "scipy", "scikit-learn", "statsmodels", "bm25s", "PyStemmer")
+_PACKAGES: Final = ("numpy", "pandas", "matplotlib", "scipy", "scikit-learn", "statsmodels", "PyStemmer")
 _KEPT: Final = 3
 """Caches that are kept, of as many environments."""
 _DAMAGE: Final = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
