@@ -25,7 +25,7 @@ OURS = (
     "ferrule.engines.scheduler",
     "ferrule.models.embedded",
     "ferrule.models.gateway.gateway",
-    "ferrule.tokens.chat_template",
+    "ferrule.tokens.template_loading",
     "ferrule.builtin_tools",
 )
 OTHERS = ("jinja2.sandbox", "jsonschema", "numpy", "rich.console")
