@@ -19,7 +19,7 @@ from ferrule.engines.decoder import TransformerDecoder
 from ferrule.engines.delivery import Item, TokenChannel, TokenMailbox
 from ferrule.engines.kv_cache import Ids, KeyValueCache, Prefix, PrefixStore, common_prefix
 from ferrule.engines.protocol import Finished, FinishReason, Sampled
-from ferrule.engines.sampling import Sampler, sample_ids
+from ferrule.engines.sampling import TokenSampler, sample_ids
 from ferrule.engines.weights import Array
 from ferrule.errors import EngineError
 
@@ -37,7 +37,7 @@ class GenerationRequest:
 
     ids: Ids
     prompt_tokens: int
-    chooser: Sampler
+    chooser: TokenSampler
     stop_ids: frozenset[int]
     is_full_at: FinishReason
     channel: TokenChannel

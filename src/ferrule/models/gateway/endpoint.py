@@ -10,7 +10,7 @@ import logging
 from threading import RLock
 
 from ferrule.errors import Overloaded, ProviderError
-from ferrule.models.gateway.attempt import Attempt
+from ferrule.models.gateway.attempt import EndpointAttempt
 from ferrule.models.gateway.circuit_breaker import CircuitBreaker
 from ferrule.models.gateway.concurrency import AdaptiveLimit, RequestRate, RequestSlots
 from ferrule.models.gateway.report import GatewayReport, RequestCounters
@@ -50,7 +50,7 @@ class EndpointState:
             self._breaker.open_for = settings.breaker_open
         self._slots.admit_waiting()
 
-    async def acquire_slot(self, attempt: Attempt) -> None:
+    async def acquire_slot(self, attempt: EndpointAttempt) -> None:
         """Wait for a slot. Raises `Overloaded` if too many wait, `ProviderError` if a pause is too long."""
         self.refuse_if_unavailable(attempt)
         try:
@@ -64,7 +64,7 @@ class EndpointState:
         """Give a slot back."""
         self._slots.release()
 
-    def refuse_if_unavailable(self, attempt: Attempt) -> None:
+    def refuse_if_unavailable(self, attempt: EndpointAttempt) -> None:
         """Raise `ProviderError` if the breaker is open, or the provider asked for a pause that is too long."""
         with self._lock:
             self._refuse_while_open(attempt.loop.time())
@@ -90,17 +90,17 @@ class EndpointState:
             f"{then}. The last failure: {self._last_failure}"
         )
 
-    def reserve_send_time(self, attempt: Attempt) -> float:
+    def reserve_send_time(self, attempt: EndpointAttempt) -> float:
         """Reserve the time at which the rate allows an attempt to be sent."""
         with self._lock:
             return self._rate.reserve(attempt.loop.time(), self._settings.requests_per_minute)
 
-    def get_seconds_until_send(self, attempt: Attempt, reserved: float) -> float:
+    def get_seconds_until_send(self, attempt: EndpointAttempt, reserved: float) -> float:
         """Seconds until the attempt may be sent, including a pause that the provider requested in the meantime."""
         with self._lock:
             return max(reserved, self._paused_until) - attempt.loop.time()
 
-    def record_send(self, attempt: Attempt) -> None:
+    def record_send(self, attempt: EndpointAttempt) -> None:
         """Count an attempt that is sent now. Raises `ProviderError` if the breaker is open."""
         now = attempt.loop.time()
         with self._lock:
@@ -110,7 +110,7 @@ class EndpointState:
             if attempt.number == 1:
                 self._counters.requests += 1
 
-    def record_first_chunk(self, attempt: Attempt, seconds: float) -> None:
+    def record_first_chunk(self, attempt: EndpointAttempt, seconds: float) -> None:
         """Count an attempt's first chunk, which came after so many seconds."""
         with self._lock:
             self._counters.first_chunk.add(seconds)
@@ -118,7 +118,7 @@ class EndpointState:
         # As a probe it has decided; the rest of its answer says nothing about later attempts.
         attempt.is_probe = False
 
-    def record_success(self, attempt: Attempt) -> None:
+    def record_success(self, attempt: EndpointAttempt) -> None:
         """Count an attempt with a complete answer."""
         attempt.is_settled = True
         with self._lock:
@@ -127,7 +127,7 @@ class EndpointState:
             self._limit.record_success()
             self._breaker.record_success(attempt.is_probe)
 
-    def record_failure(self, attempt: Attempt, failure: RequestFailure, pause: float) -> None:
+    def record_failure(self, attempt: EndpointAttempt, failure: RequestFailure, pause: float) -> None:
         """Count a failed attempt; `pause` is how long its provider asked to wait, in seconds, 0 for no pause."""
         attempt.is_settled = True
         now = attempt.loop.time()
@@ -139,7 +139,7 @@ class EndpointState:
         if opened:
             logger.warning("%s: nothing is sent for %g s: %s", self.name, self._breaker.open_for, failure.message)
 
-    def _update_breaker(self, attempt: Attempt, failure: RequestFailure, now: float) -> bool:
+    def _update_breaker(self, attempt: EndpointAttempt, failure: RequestFailure, now: float) -> bool:
         if failure.kind in ("refused", "bad"):
             # It answers, so it is up.
             self._breaker.record_success(attempt.is_probe)
@@ -151,7 +151,7 @@ class EndpointState:
                 return False
         return self._breaker.record_failure(now, attempt.is_probe, attempt.has_passed_on)
 
-    def record_close(self, attempt: Attempt) -> None:
+    def record_close(self, attempt: EndpointAttempt) -> None:
         """Release the slot of an attempt that is over. One without an outcome was abandoned by its caller."""
         if not attempt.is_settled:
             with self._lock:

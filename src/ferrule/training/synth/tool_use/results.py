@@ -8,7 +8,7 @@ from typing import Any
 from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
 from ferrule.training.synth.tool_use.failures import draw_failure, draw_note
 from ferrule.training.synth.tool_use.sources import draw_number_text, draw_text
-from ferrule.training.synth.tool_use.templates import DrawnPart, ResultTemplate, Slot
+from ferrule.training.synth.tool_use.templates import DrawnPart, ResultTemplate, TemplateSlot
 from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import draw_pseudo_word, split_words
 
@@ -179,7 +179,7 @@ def _fill(rng: random.Random, template: ResultTemplate, call: ForeignCall, held_
             text += part
             continue
         is_quoted = template.is_json and text.count('"') % 2 == 1
-        if isinstance(part, Slot):
+        if isinstance(part, TemplateSlot):
             value = call.get_value(part.parameter)
             text += (
                 _write_inside(show_value(value), is_quoted)
