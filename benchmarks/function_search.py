@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.analysis.functions import FunctionRepository, child
-from ferrule.analysis.functions.curated import load_curated_functions
+from ferrule.analysis.functions.document import load_curated_functions
 from ferrule.analysis.functions.introspection import BATCHES, make_sandbox
 
 ROOT = Path(__file__).parents[1]

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ferrule.analysis.functions.curated import load_curated_functions
-from ferrule.analysis.functions.document import FunctionDoc
+from ferrule.analysis.functions.document import FunctionDoc, load_curated_functions
 from ferrule.analysis.functions.introspection import describe_callables
 from ferrule.analysis.functions.repository import FunctionRepository, expand_path
 from ferrule.errors import SettingsError

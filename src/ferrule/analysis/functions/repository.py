@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from ferrule._util.async_closing import AsyncClosing
 from ferrule._util.user_folders import find_cache_folder
-from ferrule.analysis.functions.curated import CuratedFunction, load_curated_functions
-from ferrule.analysis.functions.document import FunctionDoc
+from ferrule.analysis.functions.document import CuratedFunction, FunctionDoc, load_curated_functions
 from ferrule.errors import SettingsError
 
 if TYPE_CHECKING:
