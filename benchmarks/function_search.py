@@ -8,7 +8,7 @@ A hit@5 is a question of which an accepted path is among the first five found. "
 an accepted path among the curated functions, and searches those alone; "everything" counts all and searches all.
 
 Building starts a sandbox in which every package is imported; "CPU" is that of its two runs, of one after the other, and
-of the rest. Opening is measured with numpy and bm25s imported; "first" is a fresh interpreter with its imports.
+of the rest. Opening is measured with numpy imported; "first" is a fresh interpreter with its imports.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.analysis.functions import FunctionRepository, child
-from ferrule.analysis.functions.curated import load_curated_functions
+from ferrule.analysis.functions.document import load_curated_functions
 from ferrule.analysis.functions.introspection import BATCHES, make_sandbox
 
 ROOT = Path(__file__).parents[1]

@@ -65,11 +65,12 @@ def room_of(module: str) -> str:
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def find_imports(module: str, *, inside_functions: bool) -> Iterator[str]:
-    """The modules of ferrule that a module imports, those for type checkers too."""
+def find_imports(module: str, *, inside_functions: bool, for_types: bool = True) -> Iterator[str]:
+    """The modules of ferrule that a module imports; `for_types`: also those that only type checkers import."""
     path = MODULES[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in _statements(ast.parse(path.read_text(encoding="utf-8")), inside_functions=inside_functions):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in _statements(tree, inside_functions=inside_functions, for_types=for_types):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == "ferrule")
         elif isinstance(node, ast.ImportFrom):
@@ -80,11 +81,16 @@ def find_imports(module: str, *, inside_functions: bool) -> Iterator[str]:
                     yield f"{source}.{alias.name}" if f"{source}.{alias.name}" in MODULES else source
 
 
-def _statements(tree: ast.AST, *, inside_functions: bool) -> Iterator[ast.AST]:
+def _statements(tree: ast.AST, *, inside_functions: bool, for_types: bool) -> Iterator[ast.AST]:
     for node in ast.iter_child_nodes(tree):
         yield node
-        if inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from _statements(node, inside_functions=inside_functions)
+        if not for_types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            inner = ast.Module(node.orelse, [])
+        elif inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = node
+        else:
+            continue
+        yield from _statements(inner, inside_functions=inside_functions, for_types=for_types)
 
 
 def room_imports() -> dict[str, set[str]]:

@@ -6,7 +6,6 @@ Every other module uses these types. `dialects/` and `models/` write a conversat
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,134 +18,21 @@ from ferrule.errors import ConversationError
 from ferrule.media import Audio as Audio  # noqa: PLC0414 - exported from here with the other parts
 from ferrule.media import File as File  # noqa: PLC0414 - exported from here with the other parts
 from ferrule.media import Image as Image  # noqa: PLC0414 - exported from here with the other parts
-from ferrule.media import describe_value
+from ferrule.media import Reasoning as Reasoning  # noqa: PLC0414 - exported from here with the other parts
+from ferrule.media import Text as Text  # noqa: PLC0414 - exported from here with the other parts
+from ferrule.media import collect_items, describe_value
+from ferrule.toolspec import COMMENT_NOTE as COMMENT_NOTE  # noqa: PLC0414 - exported from here with the other parts
+from ferrule.toolspec import EDITED_NOTE as EDITED_NOTE  # noqa: PLC0414 - exported from here with the other parts
+from ferrule.toolspec import MalformedCall as MalformedCall  # noqa: PLC0414 - exported from here with the other parts
+from ferrule.toolspec import ResultStatus as ResultStatus  # noqa: PLC0414 - exported from here with the other parts
+from ferrule.toolspec import ToolCall as ToolCall  # noqa: PLC0414 - exported from here with the other parts
+from ferrule.toolspec import ToolOutput as ToolOutput  # noqa: PLC0414 - exported from here with the other parts
+from ferrule.toolspec import ToolResult as ToolResult  # noqa: PLC0414 - exported from here with the other parts
 
 Role = Literal["system", "user", "assistant", "tool"]
 """Whose message it is."""
-ResultStatus = Literal[
-    "ok", "error", "retry", "denied", "timeout", "cancelled", "unknown_tool", "invalid", "interrupted"
-]
-"""How a result came about; anything but `ok` is a failure."""
 StopReason = Literal["turn", "calls", "length", "context", "refusal", "cancelled", "error"]
 """Why a model stopped writing a message."""
-
-
-def _check_text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    raise ConversationError(f"a Text takes a string, not {describe_value(value)}")
-
-
-@checked_init(text=("text.__class__ is str", _check_text))
-@dataclass(frozen=True, slots=True)
-class Text:
-    """Plain text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reasoning:
-    """What a model thought before its answer; `extra` of its message contains a provider's signature."""
-
-    text: str
-
-
-def _encode_arguments(value: object) -> str:
-    """The arguments of a call that a program writes, as JSON. Raises `ConversationError` for what isn't an object."""
-    if isinstance(value, str):
-        return value
-    try:
-        if isinstance(value, Mapping):
-            return json.dumps(dict(value), ensure_ascii=False)
-    except (TypeError, ValueError) as error:
-        raise ConversationError(f"the arguments of a ToolCall can't be written as JSON: {error}") from error
-    raise ConversationError(f"a ToolCall takes its arguments as JSON text or a dict, not {describe_value(value)}")
-
-
-@checked_init(arguments=("arguments.__class__ is str", _encode_arguments))
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A call that a model wrote.
-
-    `arguments` is the JSON text as written, never re-encoded (a dict given by a program is encoded); `source` is the
-    call in the model's own notation if a reader saw it, which training data must repeat.
-    """
-
-    id: str
-    name: str
-    arguments: str
-    source: str | None = None
-
-    def decode(self) -> Any:
-        """The arguments as a JSON value. Raises `json.JSONDecodeError` if they aren't JSON."""
-        return json.loads(self.arguments) if self.arguments.strip() else {}
-
-
-@dataclass(frozen=True, slots=True)
-class MalformedCall:
-    """An attempted call that can't be read: kept character for character, and answered like any call.
-
-    `kind` names the error for the model: `truncated`, `invalid_json`, `no_name`, `forged_result`, …
-    """
-
-    id: str
-    raw: str
-    kind: str
-
-
-def _collect_content(value: object) -> tuple[Text | Image, ...]:
-    """The content of a result: a string becomes a `Text`. Raises `ConversationError`."""
-    content = (Text(value),) if isinstance(value, str) else _collect_items(value, "a ToolResult's content")
-    for part in content:
-        if not isinstance(part, Text | Image):
-            raise ConversationError(f"a ToolResult's content takes Text and Image, not {describe_value(part)}")
-    return content
-
-
-@checked_init(content=("content.__class__ is tuple", _collect_content))
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """The answer to a call. `content` is what the model reads; `status` says how it came about.
-
-    `data` is the same as JSON values, for programs: what the tool returned if that was no text, or the structured
-    content of an MCP server. It is not saved with a conversation, and takes no part in comparisons.
-    """
-
-    call_id: str
-    name: str
-    content: tuple[Text | Image, ...]
-    status: ResultStatus = "ok"
-    data: Any = field(default=None, compare=False, repr=False)
-
-    @property
-    def is_error(self) -> bool:
-        """Whether the call failed, for any reason."""
-        return self.status != "ok"
-
-    @property
-    def text(self) -> str:
-        """The text of the result, its parts joined by newlines, without images."""
-        return "\n".join([part.text for part in self.content if isinstance(part, Text)])
-
-
-EDITED_NOTE = "[the user changed the arguments before the call was run; "
-"""How the part of a result begins that tells the model which arguments a person has changed."""
-COMMENT_NOTE = "[the user allowed this call and says: "
-"""How the part of a result begins that tells the model what a person has said about the call."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolOutput:
-    """What a tool may return in place of its result: `content`, which the model reads, and `data`, for programs.
-
-    `content` is anything that a tool may return. `data` is JSON values; it becomes `ToolResult.data`.
-    """
-
-    content: Any
-    data: Any
-
-
 Media: TypeAlias = Image | Audio | File
 """What a user shows besides text."""
 Part: TypeAlias = Text | Image | Audio | File | Reasoning | ToolCall | MalformedCall | ToolResult
@@ -189,19 +75,13 @@ def _check_role(value: object) -> Role:
 
 def _collect_parts(value: object) -> tuple[Part, ...]:
     """The parts of a message: strings become `Text`. Raises `ConversationError`."""
-    given = (value,) if isinstance(value, str) else _collect_items(value, "a Message's parts")
+    given = (value,) if isinstance(value, str) else collect_items(value, "a Message's parts")
     parts = tuple(Text(part) if isinstance(part, str) else part for part in given)
     for part in parts:
         if not isinstance(part, _PARTS):
             kinds = ", ".join(kind.__name__ for kind in _PARTS)
             raise ConversationError(f"a Message's parts are {kinds}, not {describe_value(part)}")
     return parts
-
-
-def _collect_items(value: object, what: str) -> tuple[Any, ...]:
-    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
-        raise ConversationError(f"{what} must be a tuple, not {describe_value(value)}")
-    return tuple(value)
 
 
 @checked_init(
@@ -318,7 +198,7 @@ def _collect_messages(value: object) -> tuple[Message, ...]:
         raise ConversationError(
             f"a Conversation takes messages, as in Conversation((user(…),)), not {describe_value(value)}"
         )
-    messages = _collect_items(value, "the messages of a Conversation")
+    messages = collect_items(value, "the messages of a Conversation")
     for message in messages:
         if not isinstance(message, Message):
             raise ConversationError(_describe_wrong_message(message, "a Conversation takes messages"))

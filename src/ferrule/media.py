@@ -1,4 +1,4 @@
-"""What a message shows besides text: images, recorded sound and files, each with its bytes, media type and hash.
+"""The content of messages: text and reasoning; and images, recorded sound and files, with bytes, media type and hash.
 
 `conversation.py` exports them with the other parts of messages.
 """
@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ferrule._util.frame_tags import ANGLE, choose_tag
+from ferrule._util.quick_init import checked_init
 from ferrule.blobs import hash_blob
 from ferrule.errors import ConversationError
 
@@ -29,6 +32,27 @@ _BY_SUFFIX = {
     ".yml": "application/yaml",
 }
 _BY_SUFFIX |= {".webp": "image/webp", ".flac": "audio/flac", ".ogg": "audio/ogg", ".m4a": "audio/mp4"}
+
+
+def _check_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise ConversationError(f"a Text takes a string, not {describe_value(value)}")
+
+
+@checked_init(text=("text.__class__ is str", _check_text))
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Plain text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What a model thought before its answer; `extra` of its message contains a provider's signature."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -188,3 +212,10 @@ def describe_value(value: object) -> str:
         return "None"
     text = repr(value)
     return f"the {type(value).__name__} {text}" if len(text) <= 100 else f"a {type(value).__name__}"
+
+
+def collect_items(value: object, what: str) -> tuple[Any, ...]:
+    """The items of a field that takes a tuple. Raises `ConversationError` for anything else, such as a text."""
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
+        raise ConversationError(f"{what} must be a tuple, not {describe_value(value)}")
+    return tuple(value)

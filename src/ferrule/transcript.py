@@ -11,23 +11,14 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ferrule._util.terminal_text import escape_line, escape_text
-from ferrule.conversation import (
-    COMMENT_NOTE,
-    EDITED_NOTE,
-    Audio,
-    Conversation,
-    File,
-    Image,
-    MalformedCall,
-    Message,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from ferrule.media import Audio, File, Image, Reasoning, Text
+from ferrule.toolspec import COMMENT_NOTE, EDITED_NOTE, MalformedCall, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from ferrule.conversation import Conversation, Message
 
 EDITED = "  (edited by you)"
 """What stands behind the arguments of a call that aren't those of the model."""

@@ -22,6 +22,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from ferrule import ToolCall, calculator, model, tool
 from ferrule.agent import instrumentation, opentelemetry
+from ferrule.agent.hooks import listener_factories
 from ferrule.agent.opentelemetry import CONTENT, Instruments, make_listener_factory
 from ferrule.errors import ModelError
 from ferrule.models.scripted import ScriptedModel
@@ -174,7 +175,7 @@ async def test_what_is_said_is_recorded_only_where_that_is_asked_for(
     assert json.loads(first.attributes["gen_ai.tool.definitions"])[0]["name"] == "look"
     assert json.loads(second.attributes["gen_ai.input.messages"])[2]["parts"][0]["type"] == "tool_call_response"
     monkeypatch.setenv(CONTENT, "true")
-    instrumentation.listener_factories["otel"] = make_listener_factory(None, SPANS, METERS)
+    listener_factories["otel"] = make_listener_factory(None, SPANS, METERS)
     spans.clear()
     await pipeline().run()
     assert "gen_ai.input.messages" in named(spans)["chat claude-sonnet-5"][0].attributes
@@ -215,7 +216,7 @@ def lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setenv("FERRULE_DEBUG", "1")
     instrumentation.read_environment()
     yield lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    del instrumentation.listener_factories["debug"]
+    del listener_factories["debug"]
 
 
 async def test_debugging_shows_offers_calls_and_results_in_full(lines) -> None:

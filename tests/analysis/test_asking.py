@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from staged_model import StagedModel
 
 from ferrule.agent.pipeline import Pipeline
-from ferrule.analysis.asking import Asker, ModelChoice, StageKey, ToolOptions
+from ferrule.analysis.asking import AnalysisToolOptions, Asker, ModelChoice, StageKey
 from ferrule.analysis.events import AnalysisEvent, Notice, StageFinished, StageStarted
 from ferrule.analysis.limits import AnalysisLimits, LimitReached, list_free_models
 from ferrule.conversation import ToolCall
@@ -25,7 +25,7 @@ def make_asker(
     model: StagedModel, *events: list[AnalysisEvent], limits: AnalysisLimits | None = None, **others: StagedModel
 ) -> Asker:
     emit = events[0].append if events else lambda _: None
-    return Asker(ModelChoice(model, others), limits or AnalysisLimits(), emit, ToolOptions())
+    return Asker(ModelChoice(model, others), limits or AnalysisLimits(), emit, AnalysisToolOptions())
 
 
 async def ask(asker: Asker, stage: str = "code", attempt: int = 0, **options: object) -> Sum:

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ferrule.analysis.functions.curated import load_curated_functions
-from ferrule.analysis.functions.document import FunctionDoc
+from ferrule.analysis.functions.document import FunctionDoc, load_curated_functions
 from ferrule.analysis.functions.introspection import describe_callables
 from ferrule.analysis.functions.repository import FunctionRepository, expand_path
 from ferrule.errors import SettingsError
@@ -212,7 +211,7 @@ async def test_a_cache_that_cannot_be_written_is_done_without(function_cache: Pa
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
-    for missing in ("bm25s", "Stemmer"):
+    for missing in ("Stemmer",):
         code = (
             f"import asyncio, pathlib, sys; sys.modules[{missing!r}] = None\n"
             "from ferrule.analysis.functions import FunctionRepository\n"

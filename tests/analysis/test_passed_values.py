@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from ferrule.analysis.data import DataSession, TaskValue
-from ferrule.analysis.python_executor.rendering import render_result
+from ferrule.analysis.python_executor.outcome import render_result
 from ferrule.analysis.python_executor.runs import CodeRun, run_code
 from ferrule.builtin_tools.python_values import to_plain_json
 

@@ -12,8 +12,7 @@ from markupsafe import escape
 from report_examples import ATTACKS, SCRIPT, make_hostile_result, make_result
 
 from ferrule.analysis.report.html import render_report, write_report
-from ferrule.analysis.report.tasks import describe_seconds
-from ferrule.analysis.report.values import show_result
+from ferrule.analysis.report.tasks import describe_seconds, show_result
 from ferrule.analysis.result import AnalysisResult, OutputEntry, TaskExecution
 
 ALLOWED = set(

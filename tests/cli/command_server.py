@@ -26,7 +26,7 @@ OURS = (
     "ferrule.engines.scheduler",
     "ferrule.models.gateway.gateway",
     "ferrule.models.local_checkpoints",
-    "ferrule.tokens.chat_template",
+    "ferrule.tokens.template_loading",
     "ferrule.builtin_tools",
 )
 OTHERS = ("jinja2.sandbox", "jsonschema", "numpy", "rich.console")

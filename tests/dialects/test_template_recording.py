@@ -22,7 +22,7 @@ from ferrule.conversation import (
 from ferrule.dialects.catalogue import get_notation
 from ferrule.dialects.template.dialect import TemplateDialect
 from ferrule.dialects.template.engine import TemplateEngine
-from ferrule.dialects.template.rendering import RenderingCache
+from ferrule.dialects.template.sentinels import RenderingCache
 from ferrule.errors import DialectError
 
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)

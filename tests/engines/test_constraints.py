@@ -25,7 +25,7 @@ from ferrule.dialects.grammar import (
 from ferrule.engines import NumpyEngine, Sampling
 from ferrule.engines.config import read_config
 from ferrule.engines.constraints import GrammarMatcher, VocabularyIndex
-from ferrule.engines.sampling import Sampler, sample_ids
+from ferrule.engines.sampling import TokenSampler, sample_ids
 from ferrule.errors import EngineError, TokenizerError
 
 END = 256
@@ -116,7 +116,7 @@ def test_illegal_ids_are_left_out_and_the_others_keep_their_shares() -> None:
     logits[0, [ord("a"), ord("b"), ord("x"), ord("y")]] = np.log([2.0, 1.0, 50.0, 20.0])
     counts: Counter[int] = Counter()
     for seed in range(600):
-        sampler = Sampler(Sampling(temperature=1.0, seed=seed), GrammarMatcher(grammar, VocabularyIndex(Tokens())))
+        sampler = TokenSampler(Sampling(temperature=1.0, seed=seed), GrammarMatcher(grammar, VocabularyIndex(Tokens())))
         (chosen,), (logprob,) = sample_ids(logits, [sampler])
         counts[chosen] += 1
         # The log-probability is the model's own, in which illegal ids have their share.
@@ -125,7 +125,7 @@ def test_illegal_ids_are_left_out_and_the_others_keep_their_shares() -> None:
         )
     assert set(counts) <= {ord("a"), ord("b"), ord("c")}
     assert 0.58 < counts[ord("a")] / 600 < 0.75
-    greedy = Sampler(Sampling(), GrammarMatcher(grammar, VocabularyIndex(Tokens())))
+    greedy = TokenSampler(Sampling(), GrammarMatcher(grammar, VocabularyIndex(Tokens())))
     assert sample_ids(logits, [greedy])[0] == [ord("a")]
     assert sample_ids(logits, [greedy])[0] == [ord("!")]
 
@@ -134,7 +134,7 @@ def test_a_probability_among_the_ids_that_are_left() -> None:
     grammar = GrammarSequence((CharacterSet("ab"), CharacterSet("ab!"), LiteralText("c")))
     logits = np.full((1, 262), -30, np.float32)
     logits[0, [ord("!"), ord("a"), ord("b")]] = np.log([0.6, 0.3, 0.1])
-    sampler = Sampler(Sampling(), GrammarMatcher(grammar, VocabularyIndex(Tokens())))
+    sampler = TokenSampler(Sampling(), GrammarMatcher(grammar, VocabularyIndex(Tokens())))
     assert sample_ids(logits, [sampler])[0] == [ord("a")]
     assert sampler.constrained_logprob == pytest.approx(np.log(0.75), abs=1e-4)
     assert sample_ids(logits, [sampler])[0] == [ord("!")]

@@ -17,8 +17,8 @@ def keys_values(ids) -> np.ndarray:
     return np.broadcast_to(sums[None, None, :, None], (2, 2, len(ids), 4)).astype(np.float32)
 
 
-def add(store: PrefixStore, *ids: int, key: str | None = None) -> None:
-    store.add(np.array(ids, np.int64), keys_values(ids), key)
+def add(store: PrefixStore, *ids: int) -> None:
+    store.add(np.array(ids, np.int64), keys_values(ids))
 
 
 def find(store: PrefixStore, *ids: int) -> tuple[int, tuple[int, ...]]:
@@ -60,11 +60,11 @@ def test_what_was_added_is_found_with_its_own_contents(added, ids):
     assert length == 0 or list(entry) in added
 
 
-@given(st.lists(st.tuples(IDS, st.sampled_from([None, "a", "b"])), max_size=30), st.integers(0, 1500))
+@given(st.lists(IDS, max_size=30), st.integers(0, 1500))
 def test_the_bound_holds_and_contents_stay_right(added, limit):
     store = PrefixStore(limit)
-    for ids, key in added:
-        add(store, *ids, key=key)
+    for ids in added:
+        add(store, *ids)
         assert store.size <= limit
         find(store, *ids)
     store.clear()
@@ -89,17 +89,6 @@ def test_the_longer_of_two_is_kept():
     add(store, 0)
     assert len(store) == 1
     assert find(store, *range(50)) == (40, tuple(range(40)))
-
-
-def test_a_key_keeps_its_latest_only_and_its_own():
-    store = PrefixStore(ROOM)
-    add(store, 1, 2, key="a")
-    add(store, 1, 2, 3, key="b")
-    assert len(store) == 2
-    add(store, 7, 8, key="a")
-    assert find(store, 1, 2, 3) == (3, (1, 2, 3))
-    assert find(store, 7, 8) == (2, (7, 8))
-    assert len(store) == 2
 
 
 def test_the_least_recently_used_goes_first():

@@ -36,7 +36,6 @@ class RecitingEngine(AsyncClosing):
         stop_ids: Collection[int],
         images: Sequence[ImageInput] = (),
         constraint: Any = None,
-        cache_key: str | None = None,
     ) -> AsyncGenerator[list[Sampled] | Finished, None]:
         answer = self._answers[len(self.prompts)]
         assert answer[-1] in stop_ids

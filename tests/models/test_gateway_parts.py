@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from virtual_time import run
 
 from ferrule.errors import Overloaded
-from ferrule.models.gateway.circuit_breaker import CircuitBreaker
 from ferrule.models.gateway.concurrency import AdaptiveLimit, RequestSlots
+from ferrule.models.gateway.endpoint import CircuitBreaker
 from ferrule.models.gateway.report import LatencyHistogram
 from ferrule.models.gateway.retries import draw_backoff, parse_retry_after
 

@@ -15,14 +15,14 @@ from ferrule.models.local_checkpoints import load_local_model
 from ferrule.training.embedded.asking import ScoredQuestion
 from ferrule.training.embedded.calibration import choose_threshold, count_withheld, write_threshold
 from ferrule.training.embedded.evaluation import EvaluationSettings, run_evaluation
-from ferrule.training.embedded.report import Report, Share, make_rich_tables
-from ferrule.training.embedded.scoring import MadeCall, ModelAnswer, Question, Score
+from ferrule.training.embedded.report import ScoreReport, Share, make_rich_tables
+from ferrule.training.embedded.scoring import EvaluationQuestion, MadeCall, ModelAnswer, Score
 
 
 def answer(is_right: bool, *confidences: float) -> ScoredQuestion:
     score = Score(is_right, is_right)
     calls = tuple(MadeCall("1 + 1", "2", confidence=one) for one in confidences)
-    return ScoredQuestion(Question("q", "words", ("?",), lambda _: score), (ModelAnswer(calls, "2"),), score)
+    return ScoredQuestion(EvaluationQuestion("q", "words", ("?",), lambda _: score), (ModelAnswer(calls, "2"),), score)
 
 
 RIGHT = [answer(True, (place + 1) / 100) for place in range(100)]
@@ -52,7 +52,7 @@ def test_the_file_and_the_table(tmp_path) -> None:
     assert (written["right_withheld"]["withheld"], written["wrong_withheld"]["share"]) == (2, 0.5)
     assert read_threshold(tmp_path) == 0.03
     console = Console(width=140, file=io.StringIO())
-    report = Report("m", 1, (), (), withheld)
+    report = ScoreReport("m", 1, (), (), withheld)
     for shown in make_rich_tables(report):
         console.print(shown)
     assert "50.0% (15.0 to 85.0)" in console.file.getvalue()

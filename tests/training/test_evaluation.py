@@ -29,10 +29,10 @@ from ferrule.training.embedded.evaluation import (
 from ferrule.training.embedded.handwritten import read_calculator_requests
 from ferrule.training.embedded.report import Share, format_wrong_answers, make_rich_tables, make_table
 from ferrule.training.embedded.scoring import (
+    EvaluationQuestion,
     HandwrittenRequest,
     MadeCall,
     ModelAnswer,
-    Question,
     Score,
     draw_held_out_questions,
     draw_long_results,
@@ -72,7 +72,7 @@ def script_of(examples: Sequence[Example]) -> list[str | ToolCall]:
     return script
 
 
-def ask(model: ScriptedModel, questions: Sequence[Question], together: int = 1) -> list[ScoredQuestion]:
+def ask(model: ScriptedModel, questions: Sequence[EvaluationQuestion], together: int = 1) -> list[ScoredQuestion]:
     return asyncio.run(ask_all(Pipeline(model), questions, together))
 
 

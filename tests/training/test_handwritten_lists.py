@@ -12,7 +12,7 @@ from ferrule.toolspec import ToolSpec
 from ferrule.training.embedded.asking import ask_all
 from ferrule.training.embedded.evaluation import EvaluationSettings, evaluate
 from ferrule.training.embedded.handwritten import (
-    ToolRequest,
+    ForeignRequest,
     make_tool_question,
     read_lists,
     score_declined,
@@ -43,7 +43,7 @@ def weather(call_id: str = "call_1", **arguments) -> ToolCall:
 
 
 def score(script, calls, results=("Sunny, 18 degrees.",), says=("18", "sunny"), prompts=("rain in Oslo?",)) -> Score:
-    request = ToolRequest("t1", "one", prompts, (WEATHER,), calls, results, says)
+    request = ForeignRequest("t1", "one", prompts, (WEATHER,), calls, results, says)
     model = ScriptedModel(*script)
     (asked,) = asyncio.run(ask_all(Pipeline(model), [make_tool_question(request)], 1))
     return asked.score
@@ -85,7 +85,7 @@ def test_other_calls_may_be_as_right_and_every_text_must_be_said() -> None:
 def test_results_are_returned_in_the_order_of_the_calls_and_an_error_is_one() -> None:
     calls = ((*OSLO, ("get_weather", {"city": "Bergen"})),)
     results = ("18", "error: no such place: Bergen")
-    request = ToolRequest("t1", "several", ("both?",), (WEATHER,), calls, results, ("18", "no such place"))
+    request = ForeignRequest("t1", "several", ("both?",), (WEATHER,), calls, results, ("18", "no such place"))
     model = ScriptedModel(weather(city="Oslo"), weather("call_2", city="Bergen"), "18. No such place: Bergen.")
     (asked,) = asyncio.run(ask_all(Pipeline(model), [make_tool_question(request)], 1))
     assert asked.score == RIGHT

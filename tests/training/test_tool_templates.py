@@ -3,7 +3,7 @@
 import pytest
 
 from ferrule.training.synth.tool_use.template_parsing import parse_tool_templates
-from ferrule.training.synth.tool_use.templates import Slot, ToolTemplate, ValueType, find_parameters
+from ferrule.training.synth.tool_use.templates import TemplateSlot, ToolTemplate, ValueType, find_parameters
 
 FORECAST = """\
 # a comment
@@ -47,7 +47,7 @@ def test_a_tool_is_read_whole() -> None:
     assert [phrasing.is_incomplete for phrasing in tool.phrasings] == [False, False, False, True]
     assert find_parameters(tool.phrasings[1].node) == {"city", "unit", "days", "tags"}
     assert "(" in tool.phrasings[1].node[-3]
-    assert tool.phrasings[1].node[-2] == Slot("tags")
+    assert tool.phrasings[1].node[-2] == TemplateSlot("tags")
 
 
 @pytest.mark.parametrize(

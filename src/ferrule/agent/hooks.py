@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ferrule.agent.options import RunLimits, RunOptions
     from ferrule.agent.run import EventSink, Run
     from ferrule.capabilities import Loss
-    from ferrule.conversation import StopReason
+    from ferrule.conversation import StopReason, ToolResult
+    from ferrule.events import MessageFinished
     from ferrule.models.protocol import Model, ModelSettings
     from ferrule.tokens.truncation import ContextMeter
     from ferrule.tools.decorator import Tool
@@ -123,6 +124,32 @@ class ModelRequest:
     conversation: Conversation
     offered: Sequence[ToolSpec]
     settings: ModelSettings
+
+
+class RunListener(Protocol):
+    """Listens to one run. Its methods must not raise; the run waits while they work."""
+
+    def on_request(self, model: Model, request: ModelRequest) -> None:
+        """The model is asked for a message."""
+
+    def on_message(self, message: MessageFinished | None) -> None:
+        """The model wrote a message; None where its events ended without one."""
+
+    def on_failure(self, error: BaseException) -> None:
+        """The model raised `error` instead of writing a message."""
+
+    def wrap_journal(self, journal: Journal | None) -> Journal | None:
+        """Return the journal that records the run's calls: `journal`, or one that forwards to it."""
+
+    def on_result(self, result: ToolResult) -> None:
+        """A call has its result."""
+
+    def on_end(self, error: BaseException | None) -> None:
+        """The run is over; `error` is what it raises."""
+
+
+listener_factories: dict[str, Callable[[Run], RunListener]] = {}
+"""By name, the functions that make a listener for each run: see `instrumentation.py`."""
 
 
 class _HasOptions(Protocol):

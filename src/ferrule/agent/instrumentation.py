@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from ferrule.agent.hooks import ModelRequest, RunListener, listener_factories
 from ferrule.agent.run import Run
 from ferrule.conversation import Message, ToolCall, ToolResult
 from ferrule.events import MessageFinished
@@ -19,37 +20,9 @@ from ferrule.execution import Journal
 from ferrule.toolspec import ToolSpec
 
 if TYPE_CHECKING:
-    from ferrule.agent.hooks import ModelRequest
     from ferrule.models.protocol import Model
 
 OTEL, DEBUG = "FERRULE_OTEL", "FERRULE_DEBUG"
-
-
-class RunListener(Protocol):
-    """Listens to one run. Its methods must not raise; the run waits while they work."""
-
-    def on_request(self, model: Model, request: ModelRequest) -> None:
-        """The model is asked for a message."""
-
-    def on_message(self, message: MessageFinished | None) -> None:
-        """The model wrote a message; None where its events ended without one."""
-
-    def on_failure(self, error: BaseException) -> None:
-        """The model raised `error` instead of writing a message."""
-
-    def wrap_journal(self, journal: Journal | None) -> Journal | None:
-        """Return the journal that records the run's calls: `journal`, or one that forwards to it."""
-
-    def on_result(self, result: ToolResult) -> None:
-        """A call has its result."""
-
-    def on_end(self, error: BaseException | None) -> None:
-        """The run is over; `error` is what it raises."""
-
-
-ListenerFactory: TypeAlias = Callable[[Run], RunListener]
-listener_factories: dict[str, ListenerFactory] = {}
-"""By name, the functions that make a listener for each run; `opentelemetry.enable()` adds one."""
 
 
 def read_environment() -> None:

@@ -37,7 +37,7 @@ from ferrule.execution.journal import InterruptedCall
 from ferrule.tools.scope import CallScope
 
 if TYPE_CHECKING:
-    from ferrule.agent.instrumentation import RunListener
+    from ferrule.agent.hooks import RunListener
 
 _ATTEMPTS = 3
 _FIRST_PAUSE = 0.5

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ferrule.agent.instrumentation import listener_factories
+from ferrule.agent.hooks import listener_factories
 from ferrule.agent.run import Run
 from ferrule.conversation import (
     Audio,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from ferrule._util.quick_init import quick_init
 from ferrule.agent.batch import CallTogether, RunBarrier, attach, ignore_end, run_together, show_progress
-from ferrule.agent.hooks import Hooks, RunState, RunStopped, check_hooks, collect_methods
-from ferrule.agent.instrumentation import ListenedRun, listener_factories
+from ferrule.agent.hooks import Hooks, RunState, RunStopped, check_hooks, collect_methods, listener_factories
+from ferrule.agent.instrumentation import ListenedRun
 from ferrule.agent.loop import AgentLoop
 from ferrule.agent.model_checks import check_text_mode, check_tools
 from ferrule.agent.options import USE_TOOLS, Then, UseTools
@@ -34,7 +34,7 @@ from ferrule.execution import Decision
 from ferrule.tools.registry import BoundRegistry
 
 if TYPE_CHECKING:
-    from ferrule.agent.instrumentation import RunListener
+    from ferrule.agent.hooks import RunListener
     from ferrule.agent.pipeline import HooksSource, Pipeline
     from ferrule.models.hosted import HostedModel
     from ferrule.models.protocol import Model

@@ -7,14 +7,13 @@ that the prefix caches of providers and engines stay valid.
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Annotated
 from weakref import WeakKeyDictionary
 
+from ferrule._util.bm25 import Bm25, list_best
 from ferrule.conversation import Conversation, Message, ToolCall
 from ferrule.errors import RegistryError
 from ferrule.execution.results import NAME as READ_RESULT
@@ -149,25 +148,11 @@ class ToolIndex:
 
     def __init__(self, specs: Sequence[ToolSpec]) -> None:
         self._specs = specs
-        self._counts = [Counter(_split_words(_collect_text(spec))) for spec in specs]
-        self._lengths = [counts.total() for counts in self._counts]
-        self._mean = max(1.0, sum(self._lengths) / max(1, len(specs)))
-        self._known = Counter(term for counts in self._counts for term in counts)
+        self._index = Bm25.build([_split_words(_collect_text(spec)) for spec in specs], _SATURATION, _LENGTH)
 
     def search(self, query: str, limit: int) -> list[ToolSpec]:
         """Return the best matches, at most `limit`; each has at least one word of the query."""
-        terms = set(_split_words(query))
-        scores = [self._score(place, terms) for place in range(len(self._specs))]
-        best = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:limit]
-        return [self._specs[place] for place in best if scores[place] > 0]
-
-    def _score(self, place: int, terms: set[str]) -> float:
-        counts, score = self._counts[place], 0.0
-        damping = _SATURATION * (1 - _LENGTH + _LENGTH * self._lengths[place] / self._mean)
-        for term in terms & counts.keys():
-            rarity = math.log(1 + (len(self._specs) - self._known[term] + 0.5) / (self._known[term] + 0.5))
-            score += rarity * counts[term] * (_SATURATION + 1) / (counts[term] + damping)
-        return score
+        return [self._specs[place] for place in list_best(self._index.score(_split_words(query)), limit)]
 
 
 def _collect_text(spec: ToolSpec) -> str:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from ferrule.agent.pipeline import Pipeline
-from ferrule.analysis.asking import Asker, ModelChoice, ToolOptions
+from ferrule.analysis.asking import AnalysisToolOptions, Asker, ModelChoice
 from ferrule.analysis.events import AnalysisEvent, Notice
 from ferrule.analysis.limits import AnalysisLimits, list_free_models
 from ferrule.analysis.plan import Plan
@@ -200,7 +200,7 @@ async def _open(
     exits.push_async_callback(models.aclose)
     if recording.source is None:
         limits.check_prices(models.names)
-    tools = ToolOptions(options.get("policy"), options.get("approver"), options.get("journal"))
+    tools = AnalysisToolOptions(options.get("policy"), options.get("approver"), options.get("journal"))
     folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="ferrule-analysis-")))
     continues = options.get("continues") or await _replay_earlier(recording)
     data = options.get("data") or list_recorded_files(recording)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Output = TypeVar("Output")
 
-__all__ = ["WHOLE", "Asker", "ModelChoice", "StageKey", "ToolOptions", "current_stage", "explain_failure"]
+__all__ = ["WHOLE", "AnalysisToolOptions", "Asker", "ModelChoice", "StageKey", "current_stage", "explain_failure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def check_model_names(names: Iterable[str], tools: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolOptions:
+class AnalysisToolOptions:
     """How calls of added tools are answered: the options of `Pipeline.using`."""
 
     policy: Policy | None = None
@@ -95,7 +95,7 @@ class Asker:
     models: ModelChoice
     limits: AnalysisLimits
     emit: Callable[[AnalysisEvent], None] = _ignore
-    options: ToolOptions = field(default_factory=ToolOptions)
+    options: AnalysisToolOptions = field(default_factory=AnalysisToolOptions)
     tool: str = ""
     """The tool whose stages this one asks for; empty for those of the whole analysis."""
     _refusing: set[str] = field(default_factory=set, repr=False)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ferrule.cli.analysis_run import AnalysisFiles, AnalysisOrder
 
 _PACKAGES = (
-    "pandas", "matplotlib", "bm25s", "charset_normalizer", "duckdb", "friendly_traceback", "fsspec", "openpyxl",
+    "pandas", "matplotlib", "charset_normalizer", "duckdb", "friendly_traceback", "fsspec", "openpyxl",
     "pyarrow", "Stemmer", "sklearn", "scipy", "statsmodels",
 )  # fmt: skip
 """What the extra `analysis` installs, by the names of the modules."""

@@ -184,7 +184,7 @@ def _collect_tools(options: SessionOptions) -> tuple[list[ToolLike], list[str]]:
     tools: list[ToolLike] = []
     if options.tools or options.plugins:
         from ferrule.builtin_tools import calculator
-        from ferrule.cli.tools import collect_tools
+        from ferrule.cli.tool_sources import collect_tools
 
         tools += [one for one in collect_tools(options.tools or [], options.plugins) if one.name != calculator.name]
     if options.trust and not options.mcp:

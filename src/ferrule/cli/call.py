@@ -43,7 +43,7 @@ def call(  # noqa: PLR0913 - a command's options are its parameters
     """
     import asyncio
 
-    from ferrule.cli.tools import collect_tools
+    from ferrule.cli.tool_sources import collect_tools
     from ferrule.execution.tool_output import route_tool_output
     from ferrule.session.approvals import open_permissions
 

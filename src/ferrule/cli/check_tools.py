@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ferrule.cli.tools import CONTAINED, load_path_or_builtin
+from ferrule.cli.tool_sources import CONTAINED, load_path_or_builtin
 
 if TYPE_CHECKING:
     from ferrule.conversation import ToolResult

@@ -221,7 +221,7 @@ def _collect_tools(options: SessionOptions) -> Iterator[Any]:
     """Collect the tools that options name; the calculator is none of a coding agent's."""
     if options.tools or options.plugins:
         from ferrule.builtin_tools import calculator
-        from ferrule.cli.tools import collect_tools
+        from ferrule.cli.tool_sources import collect_tools
 
         yield from (one for one in collect_tools(options.tools or [], options.plugins) if one.name != calculator.name)
 

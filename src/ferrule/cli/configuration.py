@@ -64,7 +64,7 @@ def read_analysis_defaults() -> dict[str, Any]:
 
 def _list_defaults(settings: UserSettings, folder: Path) -> dict[str, Any]:
     """List what is set, with paths relative to the file's folder."""
-    from ferrule.cli.tools import CONTAINED
+    from ferrule.cli.tool_sources import CONTAINED
 
     found = settings.model_dump(exclude_none=True, exclude={"prices", "analyze"})
     for name in ("policy", "journal", "store"):

@@ -22,7 +22,7 @@ from ferrule.cli.session_options import (
 if TYPE_CHECKING:
     from ferrule.agent.cases import Case, CaseReport
     from ferrule.execution.profiles import Profile
-    from ferrule.training.embedded.report import Report
+    from ferrule.training.embedded.report import ScoreReport
 
 _WITHOUT = ("attachments", "schema", "store", "keep", "resume", "continue_last", "cost")
 """What is for one conversation."""
@@ -168,7 +168,7 @@ def _notify(text: str) -> None:
     print_notice(text)
 
 
-def print_report(report: Report, as_json: bool) -> None:
+def print_report(report: ScoreReport, as_json: bool) -> None:
     """Print the tables of a report and its failures, or its figures as JSON."""
     import json
 

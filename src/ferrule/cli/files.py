@@ -11,13 +11,13 @@ from ferrule._util.output_files import write_output
 from ferrule.conversation import Conversation
 from ferrule.errors import ConversationError
 from ferrule.formats.conversation_json import escape_surrogates
-from ferrule.formats.detection import FORMATS, Row, check_format, dump, load_row
+from ferrule.formats.detection import FORMATS, FileRow, check_format, dump, load_row
 from ferrule.session.terminal.output import print_notice
 
 _LISTED = 10
 
 
-def read_rows(path: Path, form: str | None = None) -> list[Row]:
+def read_rows(path: Path, form: str | None = None) -> list[FileRow]:
     """Read the conversations of a file, with the tools offered in each: one JSON document, or JSON lines.
 
     `-` is stdin; `form` names the format, which is otherwise detected. Ignored fields are listed on stderr.
@@ -63,7 +63,7 @@ def write_conversation(path: Path, conversation: Conversation, form: str | None 
     write_output(path, f"{text}\n".encode())
 
 
-def _read_row(data: Any, where: str, form: str | None) -> Row:
+def _read_row(data: Any, where: str, form: str | None) -> FileRow:
     try:
         row = load_row(data, form)
         row.conversation.check()

@@ -176,7 +176,7 @@ def serve_tools(folders: Sequence[Path], http: str | None, permissions: Permissi
     from contextlib import nullcontext
 
     from ferrule._util.pluralize import pluralize
-    from ferrule.cli.tools import collect_tools
+    from ferrule.cli.tool_sources import collect_tools
     from ferrule.mcp.serving import serve
     from ferrule.mcp.stdio import redirect_stdout
     from ferrule.session.terminal.output import print_notice

@@ -94,7 +94,7 @@ def explain_journal(path: Path, policy: Policy, as_json: bool) -> int:
 
 def check_files(files: Iterable[Path], paths: Iterable[Path]) -> None:
     """Check files of rules, and print what was found. Raises `PolicyError` and `SettingsError` for a wrong one."""
-    from ferrule.cli.tools import collect_tools, load_coding_tools
+    from ferrule.cli.tool_sources import collect_tools, load_coding_tools
     from ferrule.execution import read_policy
     from ferrule.execution.policy_file import make_policy
     from ferrule.session.project_file import FILE_NAME, read_project_file
@@ -117,7 +117,7 @@ def check_files(files: Iterable[Path], paths: Iterable[Path]) -> None:
 
 def _find_tool(name: str, paths: Iterable[Path]) -> Tool:
     from ferrule import coding
-    from ferrule.cli.tools import collect_tools, load_coding_tools
+    from ferrule.cli.tool_sources import collect_tools, load_coding_tools
     from ferrule.tools.registry import find_nearest_names
 
     registry = collect_tools(paths).add(coding.tools())

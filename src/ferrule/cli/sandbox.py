@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -43,9 +42,9 @@ def _run(
 
     The exit status is 1 if the code fails, 2 for bad input and for code that the checks refuse.
     """
-    from ferrule.cli.sandbox_run import RunOptions, run_file, run_session
+    from ferrule.cli.sandbox_run import CodeRunOptions, run_file, run_session
 
-    options = RunOptions(timeout, memory, tuple(inputs or ()), checks, out, as_json)
+    options = CodeRunOptions(timeout, memory, tuple(inputs or ()), parse_profile(checks), out, as_json)
     status = run_session(file, options) if session else run_file(file, options)
     raise typer.Exit(status)
 
@@ -77,6 +76,7 @@ def _doctor(as_json: AsJson = False) -> None:
 def check_file(file: str, checks: str, as_json: bool) -> int:
     """Print the findings; returns the exit status. Raises `SettingsError` for an unknown profile, and `OSError`."""
     from ferrule._util.terminal_text import escape_text
+    from ferrule.cli.standard_input import read_code
     from ferrule.sandbox.checks import check, explain_findings
     from ferrule.session.terminal.output import print_json
 
@@ -86,12 +86,6 @@ def check_file(file: str, checks: str, as_json: bool) -> int:
     elif findings:
         print(escape_text(explain_findings(findings)))
     return int(any(finding.refuses or finding.rule == "syntax" for finding in findings))
-
-
-def read_code(file: str) -> str:
-    """Read code from a file, or from stdin for `-`. Raises `OSError` and `UnicodeDecodeError`."""
-    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    return data.decode("utf-8")
 
 
 def parse_profile(name: str) -> CheckProfile:

@@ -15,11 +15,10 @@ from ferrule._util.background import enter_synchronously, run_synchronously
 from ferrule._util.output_files import write_output
 from ferrule._util.terminal_text import escape_json, escape_text
 from ferrule.builtin_tools.python_values import find_images, render_value, to_plain_json
-from ferrule.cli.sandbox import parse_profile, read_code
-from ferrule.cli.standard_input import read_lines
+from ferrule.cli.standard_input import read_code, read_lines
 from ferrule.conversation import Image
 from ferrule.errors import SettingsError
-from ferrule.sandbox.checks import explain_findings
+from ferrule.sandbox.checks import CheckProfile, explain_findings
 from ferrule.sandbox.python import PythonResult, PythonSandbox
 from ferrule.sandbox.python.sandbox import PACKAGES
 from ferrule.session.approvals import is_interactive
@@ -30,22 +29,22 @@ DONE, FAILED, REFUSED = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
+class CodeRunOptions:
     """How code is run and shown.
 
-    `timeout` is in seconds, `memory` in megabytes, `inputs` are `NAME=FILE`, `checks` is the name of a profile, and
-    `out` a folder for files and images.
+    `timeout` is in seconds, `memory` in megabytes, `inputs` are `NAME=FILE`, `checks` is a profile, and `out` a folder
+    for files and images.
     """
 
     timeout: float
     memory: int
     inputs: tuple[str, ...]
-    checks: str
+    checks: CheckProfile
     out: Path | None
     as_json: bool
 
 
-def run_file(file: str, options: RunOptions) -> int:
+def run_file(file: str, options: CodeRunOptions) -> int:
     """Run the code of a file and print the outcome; returns the exit status.
 
     Raises `SettingsError`, `OSError` or `FerruleError` for bad input, and if nothing can be contained here.
@@ -53,13 +52,13 @@ def run_file(file: str, options: RunOptions) -> int:
     inputs, code = _parse_inputs(options.inputs), read_code(file)
     # Preloading packages that this run doesn't import would only delay it.
     packages = [name for name in PACKAGES if name in code]
-    with enter_synchronously(PythonSandbox(packages=packages, checks=parse_profile(options.checks))) as sandbox:
+    with enter_synchronously(PythonSandbox(packages=packages, checks=options.checks)) as sandbox:
         run = run_synchronously(sandbox.run(code, inputs, timeout=options.timeout, memory=options.memory * _MB))
     print_run(run, options.out, options.as_json)
     return _choose_exit_status(run)
 
 
-def run_session(file: str, options: RunOptions) -> int:
+def run_session(file: str, options: CodeRunOptions) -> int:
     """Run cells that share their variables: the file's, unless it is `-`, then those read from stdin.
 
     Returns the exit status of the last cell. Raises like `run_file`.
@@ -67,7 +66,7 @@ def run_session(file: str, options: RunOptions) -> int:
     inputs: dict[str, Any] | None = _parse_inputs(options.inputs)
     first = [] if file == "-" else [read_code(file)]
     status = DONE
-    with enter_synchronously(PythonSandbox(checks=parse_profile(options.checks))) as sandbox:
+    with enter_synchronously(PythonSandbox(checks=options.checks)) as sandbox:
         session = run_synchronously(sandbox.session(memory=options.memory * _MB))
         for cell in chain(first, split_cells(read_lines())):
             run = _run_interruptibly(session.run(cell, inputs, timeout=options.timeout))

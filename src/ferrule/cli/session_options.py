@@ -232,7 +232,7 @@ def _list_options(kind: Any) -> list[inspect.Parameter]:
 
 def collect_session_tools(options: SessionOptions) -> ToolRegistry:
     """The tools that the options offer, without those of servers. Raises as `collect_tools` does."""
-    from ferrule.cli.tools import collect_tools
+    from ferrule.cli.tool_sources import collect_tools
     from ferrule.tools.registry import ToolRegistry
 
     if options.no_tools:

@@ -33,6 +33,12 @@ def read_text() -> str:
     return _decode(sys.stdin.buffer.read()).strip()
 
 
+def read_code(file: str) -> str:
+    """Read code from a file, or from stdin for `-`. Raises `OSError` and `UnicodeDecodeError`."""
+    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    return data.decode("utf-8")
+
+
 def read_piped_text() -> str:
     """Read the text that was piped or redirected in beside a question; empty where stdin is anything else.
 

@@ -164,13 +164,19 @@ class TextNotation:
     ) -> MessageReader:
         """A reader for one assistant message; see `Dialect.reader`. Without `repair`, nearly valid JSON is
         malformed."""
-        calls = Calls(tools, first_call, repair, self._recover)
+        calls = Calls(tools, first_call, repair, self._recover, _read_late_calls)
         return MessageReader(self.family.syntax, self.family.message, calls, opens=opens, spelled_out=spelled_out)
 
     def _recover(self, stream: InputStream, calls: Calls, call: CallBuilder, raw: str) -> bool:
         from ferrule.dialects.notations.fallback import recover_call  # only needed for a call that can't be read
 
         return recover_call(stream, calls, call, raw, self.family.syntax)
+
+
+def _read_late_calls(stream: InputStream, calls: Calls, native_form: str) -> Reading[None]:
+    from ferrule.dialects.notations.late_calls import read_late_calls  # only needed where text has brackets
+
+    yield from read_late_calls(stream, calls, native_form)
 
 
 def neutralise(text: str, markers: Collection[str]) -> tuple[str, list[Loss]]:

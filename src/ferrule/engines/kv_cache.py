@@ -5,8 +5,7 @@ them is a slice and not a gather. The scheduler assigns the places.
 
 Prefixes outlive a generation and are found again by their ids, so that a turn that extends an earlier one pays only for
 its new ids. The least recently used is dropped first, within a limit in bytes. If one entry extends another, only the
-longer is kept, which contains the shorter, unless they are from different conversations, identified by their
-`cache_key`.
+longer is kept, which contains the shorter.
 """
 
 from __future__ import annotations
@@ -73,14 +72,10 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """`ids` and their `keys_values` (see `KeyValueCache.view`), which may have room for more positions.
-
-    `cache_key` is the conversation's, if it has one.
-    """
+    """`ids` and their `keys_values` (see `KeyValueCache.view`), which may have room for more positions."""
 
     ids: Ids
     keys_values: Array
-    cache_key: str | None
 
     @property
     def size(self) -> int:
@@ -123,8 +118,8 @@ class PrefixStore:
         """Whether these are small enough to be stored."""
         return keys_values.nbytes <= self._limit
 
-    def add(self, ids: Ids, keys_values: Array, cache_key: str | None) -> None:
-        """Store a copy; drop the same key's entry and those that this one extends, then the least recently used.
+    def add(self, ids: Ids, keys_values: Array) -> None:
+        """Store a copy; drop the entries that this one extends, then the least recently used.
 
         If an extended entry has space left, only the new positions are copied.
         """
@@ -134,16 +129,14 @@ class PrefixStore:
         for number, entry in list(self._entries.items()):
             shared = min(len(entry.ids), len(ids))
             contains = entry.ids[shared - 1] == ids[shared - 1] and common_prefix(entry.ids, ids) == shared
-            if contains and shared == len(ids) and cache_key in (None, entry.cache_key):
+            if contains and shared == len(ids):
                 self._entries.move_to_end(number)
                 return
-            extends = contains and shared < len(ids)
-            is_same = cache_key is not None and entry.cache_key == cache_key
-            if is_same or (extends and entry.cache_key in (None, cache_key)):
+            if contains:
                 self._drop(number)
-                if extends and (extended is None or len(entry.ids) > len(extended.ids)):
+                if extended is None or len(entry.ids) > len(extended.ids):
                     extended = entry
-        self._insert(Prefix(ids.copy(), self._copy(keys_values, extended), cache_key))
+        self._insert(Prefix(ids.copy(), self._copy(keys_values, extended)))
 
     def clear(self) -> None:
         """Forget all."""

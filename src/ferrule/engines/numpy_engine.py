@@ -23,7 +23,7 @@ from ferrule.engines.decoder import TransformerDecoder
 from ferrule.engines.delivery import TokenChannel, TokenStream
 from ferrule.engines.kv_cache import Ids, PrefixStore
 from ferrule.engines.protocol import Finished, Sampling
-from ferrule.engines.sampling import Sampler
+from ferrule.engines.sampling import TokenSampler
 from ferrule.engines.scheduler import GenerationRequest, Scheduler
 from ferrule.engines.weights import Array, fold_weights, read_safetensors
 from ferrule.errors import EngineError
@@ -93,12 +93,11 @@ class NumpyEngine(AsyncClosing):
         stop_ids: Collection[int],
         images: Sequence[ImageInput] = (),
         constraint: Grammar | None = None,
-        cache_key: str | None = None,
     ) -> TokenStream:
         """See `Engine.generate`. Checks its arguments at once, and starts on first read.
 
         Keys and values are kept afterwards and found again by ids, so a prompt that extends an earlier one costs only
-        its new ids. A `cache_key` names the conversation: only its latest prefix is kept.
+        its new ids.
         """
         if images:
             raise EngineError("images: this engine runs text models only")
@@ -107,7 +106,7 @@ class NumpyEngine(AsyncClosing):
         prompt = self._check_prompt(ids)
         if len(prompt) >= self.context_length:
             return _refuse_full_context(len(prompt))
-        request = self._make_request(prompt, Sampler(sampling, matcher), stop_ids, cache_key)
+        request = self._make_request(prompt, TokenSampler(sampling, matcher), stop_ids)
 
         def start() -> TokenChannel:
             self._scheduler.submit(request)
@@ -148,9 +147,7 @@ class NumpyEngine(AsyncClosing):
             raise EngineError(f"ids: {outside} is outside the vocabulary of {self.config.vocab_size}")
         return prompt.astype(np.int64)
 
-    def _make_request(
-        self, prompt: Ids, chooser: Sampler, stop_ids: Collection[int], cache_key: str | None
-    ) -> GenerationRequest:
+    def _make_request(self, prompt: Ids, chooser: TokenSampler, stop_ids: Collection[int]) -> GenerationRequest:
         limit, sampling = self.context_length, chooser.sampling
         is_short = sampling.max_tokens is not None and len(prompt) + sampling.max_tokens <= limit
         if is_short and sampling.max_tokens is not None:
@@ -163,7 +160,6 @@ class NumpyEngine(AsyncClosing):
             chooser=chooser,
             stop_ids=frozenset(stop_ids),
             is_full_at="length" if is_short else "context",
-            cache_key=cache_key,
             channel=TokenChannel(),
             length=len(prompt),
         )

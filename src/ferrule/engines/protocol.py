@@ -103,13 +103,12 @@ class Engine(Protocol):
         stop_ids: Collection[int],
         images: Sequence[ImageInput] = (),
         constraint: Grammar | None = None,
-        cache_key: str | None = None,
     ) -> Generation:
         """Sample after `ids` until a stop id, which is also yielded, or a limit; then yield one `Finished`.
 
         Tokens come in lists: those sampled since the consumer last asked. `images` are those with placeholders in
         `ids`, in order. With a `constraint` only ids that continue a text of the grammar are sampled; the engine
-        compiles it. `cache_key` names the conversation of this prefix. An argument that isn't supported raises
+        compiles it. An argument that isn't supported raises
         `EngineError`, by name.
         """
         ...

@@ -20,7 +20,7 @@ from ferrule.errors import EngineError
 _COLDEST = float(np.finfo(np.float32).tiny)
 
 
-class Sampler:
+class TokenSampler:
     """One conversation's `Sampling`, with the state of its generator, and where it is in its grammar."""
 
     def __init__(self, sampling: Sampling, constraint: GrammarMatcher | None = None) -> None:
@@ -41,7 +41,7 @@ class Sampler:
         return self._generator.random()
 
 
-def sample_ids(logits: Array, choosers: Sequence[Sampler]) -> tuple[list[int], list[float]]:
+def sample_ids(logits: Array, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
     """An id for each row of `logits` (rows, vocabulary), and its log-softmax before temperature, top-k and top-p.
 
     Raises `EngineError` if logits are not finite.
@@ -64,7 +64,7 @@ def sample_ids(logits: Array, choosers: Sequence[Sampler]) -> tuple[list[int], l
     return ids.tolist(), logprobs.tolist()
 
 
-def _keep_legal(chosen: int, logits: Array, chooser: Sampler, constraint: GrammarMatcher) -> int:
+def _keep_legal(chosen: int, logits: Array, chooser: TokenSampler, constraint: GrammarMatcher) -> int:
     """The chosen id, or one that is chosen in place of the illegal ones, which moves the constraint on.
 
     Drawing again without what was illegal gives each legal id the share of its probability among these.
@@ -91,7 +91,7 @@ def _compute_logprob(scores: Array, chosen: int) -> float:
     return float(scores[chosen] - highest - np.log(np.exp(scores - highest).sum()))
 
 
-def _draw_ids(logits: Array, choosers: Sequence[Sampler]) -> NDArray[np.intp]:
+def _draw_ids(logits: Array, choosers: Sequence[TokenSampler]) -> NDArray[np.intp]:
     """Draw by the inverse of each row's cumulative distribution, one number from each row's generator."""
     temperatures = np.array([max(chooser.sampling.temperature, _COLDEST) for chooser in choosers], np.float32)
     # Divided after subtracting the maximum: a tiny temperature then gives -inf and never inf - inf.

@@ -19,7 +19,7 @@ from ferrule.engines.decoder import TransformerDecoder
 from ferrule.engines.delivery import Item, TokenChannel, TokenMailbox
 from ferrule.engines.kv_cache import Ids, KeyValueCache, Prefix, PrefixStore, common_prefix
 from ferrule.engines.protocol import Finished, FinishReason, Sampled
-from ferrule.engines.sampling import Sampler, sample_ids
+from ferrule.engines.sampling import TokenSampler, sample_ids
 from ferrule.engines.weights import Array
 from ferrule.errors import EngineError
 
@@ -37,10 +37,9 @@ class GenerationRequest:
 
     ids: Ids
     prompt_tokens: int
-    chooser: Sampler
+    chooser: TokenSampler
     stop_ids: frozenset[int]
     is_full_at: FinishReason
-    cache_key: str | None
     channel: TokenChannel
     length: int = 0
     computed: int = 0
@@ -279,14 +278,14 @@ class Scheduler:
         ids = request.ids[: request.computed]
         keys_values = self._cache.view(self._rows.index(request), request.computed)
         if len(self._rows) == 1 and self._prefixes.takes(keys_values):
-            self._resting = Prefix(ids.copy(), keys_values, request.cache_key)
+            self._resting = Prefix(ids.copy(), keys_values)
         else:
-            self._prefixes.add(ids, keys_values, request.cache_key)
+            self._prefixes.add(ids, keys_values)
 
     def _keep_resting(self) -> None:
         """Copy the resting cache to the store, which knows whether it already has it."""
         if self._resting is not None:
-            self._prefixes.add(self._resting.ids, self._resting.keys_values, self._resting.cache_key)
+            self._prefixes.add(self._resting.ids, self._resting.keys_values)
             self._is_resting_kept = True
 
     def _clear_places(self) -> None:

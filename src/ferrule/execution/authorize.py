@@ -57,7 +57,7 @@ _warned: dict[str | tuple[str, type[Warning], int], int] = {}
 
 @final
 @dataclass(slots=True)
-class Question:
+class ApprovalQuestion:
     """A call that somebody must decide on: as it was proposed, and with the last edit."""
 
     original: ProposedCall
@@ -106,7 +106,7 @@ class Authorizer:
     ) -> PermittedCall | RefusedCall | Pending:
         """Decide whether a call may run: `judge`, then `ask` if there is a question."""
         outcome = await self.judge(call, scope, decision)
-        return await self.ask(outcome, scope) if type(outcome) is Question else outcome
+        return await self.ask(outcome, scope) if type(outcome) is ApprovalQuestion else outcome
 
     async def authorize_all(
         self, calls: Sequence[ToolCall | MalformedCall], scope: CallScope, decisions: Mapping[str, Decision]
@@ -120,11 +120,11 @@ class Authorizer:
         if getattr(self._approver, "decide_all", None) is None:
             return [await self.authorize(call, scope, decision) for call, decision in each]
         outcomes = [await self.judge(call, scope, decision) for call, decision in each]
-        questions = {place: one for place, one in enumerate(outcomes) if isinstance(one, Question)}
+        questions = {place: one for place, one in enumerate(outcomes) if isinstance(one, ApprovalQuestion)}
         decided = await self._ask_together(questions, scope) if len(questions) > 1 else {}
         return [
             decided[place] if place in decided
-            else await self.ask(one, scope) if isinstance(one, Question)
+            else await self.ask(one, scope) if isinstance(one, ApprovalQuestion)
             else one
             for place, one in enumerate(outcomes)
         ]  # fmt: skip
@@ -223,7 +223,7 @@ class Authorizer:
 
     async def judge(
         self, call: ToolCall | MalformedCall, scope: CallScope, decision: Decision | None
-    ) -> PermittedCall | RefusedCall | Question:
+    ) -> PermittedCall | RefusedCall | ApprovalQuestion:
         """Check and judge a call, and apply `decision`, which was made on it earlier and is bound to it by its hash."""
         if isinstance(call, MalformedCall):
             return RefusedCall(call, make_malformed_result(call), call.raw)
@@ -269,7 +269,7 @@ class Authorizer:
         seen = self._add_defaults(proposal.tool, proposal.plain) if self.policy.matches_arguments else proposal.plain
         return self.policy.judge(proposal.tool, seen, intent, scope.workspace)
 
-    async def ask(self, question: Question, scope: CallScope) -> PermittedCall | RefusedCall | Pending:
+    async def ask(self, question: ApprovalQuestion, scope: CallScope) -> PermittedCall | RefusedCall | Pending:
         """Ask the approver about a call, until it decides."""
         approver = self._approver
         if approver is None:
@@ -285,7 +285,7 @@ class Authorizer:
             if outcome is not None:
                 return outcome
 
-    def _answer_without_approver(self, question: Question, scope: CallScope) -> RefusedCall | Pending:
+    def _answer_without_approver(self, question: ApprovalQuestion, scope: CallScope) -> RefusedCall | Pending:
         proposal, reason = question.proposal, question.proposal.verdict.reason
         if self._on_ask == "pause" and not proposal.is_running:
             return Pending(proposal.call, reason, question.complete_request())
@@ -294,7 +294,7 @@ class Authorizer:
         return proposal.deny(f"this call needs approval, and {cause} ({reason}); {advice}", NOBODY)
 
     async def _ask_together(
-        self, questions: Mapping[int, Question], scope: CallScope
+        self, questions: Mapping[int, ApprovalQuestion], scope: CallScope
     ) -> dict[int, PermittedCall | RefusedCall]:
         """Ask an approver with `decide_all` about several calls, until it has decided on all of them."""
         approver: Any = self._approver
@@ -319,7 +319,9 @@ class Authorizer:
                 outcomes.update(self._judge_waiting(waiting, scope))
         return outcomes
 
-    def _judge_waiting(self, waiting: dict[int, Question], scope: CallScope) -> dict[int, PermittedCall | RefusedCall]:
+    def _judge_waiting(
+        self, waiting: dict[int, ApprovalQuestion], scope: CallScope
+    ) -> dict[int, PermittedCall | RefusedCall]:
         """Remove and return the calls that needn't be asked about any more, after an "always" to another one."""
         outcomes: dict[int, PermittedCall | RefusedCall] = {}
         for place, question in tuple(waiting.items()):
@@ -330,8 +332,8 @@ class Authorizer:
                 del waiting[place]
         return outcomes
 
-    def _make_question(self, proposal: ProposedCall, scope: CallScope) -> Question:
-        return Question(proposal, proposal, self._make_request(proposal, scope))
+    def _make_question(self, proposal: ProposedCall, scope: CallScope) -> ApprovalQuestion:
+        return ApprovalQuestion(proposal, proposal, self._make_request(proposal, scope))
 
     def _make_request(self, proposal: ProposedCall, scope: CallScope) -> ApprovalRequest:
         tool, verdict = proposal.tool, proposal.verdict
@@ -376,7 +378,7 @@ class Authorizer:
         return derive_always(tool, proposal.intent, self.policy.trusts(tool.origin), scope.workspace)
 
     async def _apply(
-        self, question: Question, decision: Decision, scope: CallScope
+        self, question: ApprovalQuestion, decision: Decision, scope: CallScope
     ) -> PermittedCall | RefusedCall | None:
         """Apply a decision on a call. Returns None if it must be asked about again, with the request changed."""
         proposal = question.proposal
@@ -415,7 +417,7 @@ class Authorizer:
         return ""
 
     async def _apply_edit(
-        self, question: Question, decision: Decision, scope: CallScope
+        self, question: ApprovalQuestion, decision: Decision, scope: CallScope
     ) -> PermittedCall | RefusedCall | None:
         """Validate, judge and preview the edited call. A person is then shown it; a program meant what it said."""
         question.edits += 1

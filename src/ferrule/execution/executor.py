@@ -20,7 +20,7 @@ from ferrule.blobs import BlobStore
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.errors import PolicyError, RegistryError, SettingsError
 from ferrule.execution.approver import Approver, Decide
-from ferrule.execution.authorize import Authorizer, Question
+from ferrule.execution.authorize import ApprovalQuestion, Authorizer
 from ferrule.execution.conflicts import UsedPaths
 from ferrule.execution.decisions import Decision, Pending, check_bound, check_decisions
 from ferrule.execution.journal import Journal, NullJournal, record_cancelled, record_pending
@@ -105,7 +105,7 @@ class Executor:
             check_bound(call, decision)
         try:
             judged = await self._authorizer.judge(call, scope, decision)
-            one = await self._authorizer.ask(judged, scope) if type(judged) is Question else judged
+            one = await self._authorizer.ask(judged, scope) if type(judged) is ApprovalQuestion else judged
         except asyncio.CancelledError:
             record_cancelled(self._journal, call)
             raise

@@ -20,7 +20,7 @@ from ferrule.errors import ToolFailed
 from ferrule.events import ToolStarted
 from ferrule.execution.error_results import RaisedElsewhere, make_denied_result
 from ferrule.execution.rules import Verdict
-from ferrule.execution.threads import Outcome, ThreadRun, await_outcome
+from ferrule.execution.threads import ThreadOutcome, ThreadRun, await_outcome
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Intent
 from ferrule.tools.scope import CallScope
@@ -147,7 +147,7 @@ async def read_intent(tool: Tool, arguments: Mapping[str, Any], timeout: float |
     else:
         run = ThreadRun(partial(copy_context().run, read, copied), _ignore_outcome)
         outcome = await run.wait(timeout) or "abandoned"
-        if isinstance(outcome, Outcome) and inspect.isawaitable(outcome.value):
+        if isinstance(outcome, ThreadOutcome) and inspect.isawaitable(outcome.value):
             left = None if timeout is None else max(0.0, timeout - (time.monotonic() - started))
             outcome = await await_outcome(partial(_return_awaitable, outcome.value), {}, left)
     if isinstance(outcome, str):
@@ -175,5 +175,5 @@ def _return_awaitable(work: Awaitable[Any]) -> Awaitable[Any]:
     return work
 
 
-def _ignore_outcome(_outcome: Outcome) -> None:
+def _ignore_outcome(_outcome: ThreadOutcome) -> None:
     """Ignore an intent that came too late."""

@@ -35,7 +35,7 @@ from ferrule.execution.journal import CallRecord, Journal, record_cancelled, rec
 from ferrule.execution.locks import LockHolder, get_lock
 from ferrule.execution.proposals import PermittedCall, RefusedCall, find_timeout
 from ferrule.execution.results import ResultLimits, make_data, make_parts
-from ferrule.execution.threads import Outcome, ThreadRun, await_outcome
+from ferrule.execution.threads import ThreadOutcome, ThreadRun, await_outcome
 from ferrule.execution.tool_output import is_in_tool
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Intent
@@ -186,10 +186,10 @@ class CallRunner:
         if verdict.action != "allow":
             raise ToolFailed(f"denied: {verdict.reason}")
 
-    def _make_result(self, permitted: PermittedCall, outcome: Outcome | TimeoutAction) -> ToolResult:
+    def _make_result(self, permitted: PermittedCall, outcome: ThreadOutcome | TimeoutAction) -> ToolResult:
         """Make the result of a call that was run, cut to the limits."""
         call = permitted.proposal.call
-        if type(outcome) is not Outcome:
+        if type(outcome) is not ThreadOutcome:
             result = make_timed_out_result(call, outcome, self._only_reads(permitted))
         elif outcome.error is not None:
             result = make_error_result(call.id, call.name, *describe_failure(outcome.error, call.arguments))
@@ -206,7 +206,7 @@ class CallRunner:
         return result
 
     def _record_late(
-        self, permitted: PermittedCall, record: CallRecord | None, holder: LockHolder | None, outcome: Outcome
+        self, permitted: PermittedCall, record: CallRecord | None, holder: LockHolder | None, outcome: ThreadOutcome
     ) -> None:
         """Record how an abandoned call ended; usually called in its thread."""
         try:
@@ -231,7 +231,7 @@ def _render_notes(permitted: PermittedCall) -> Iterator[Text]:
         yield Text(f"{COMMENT_NOTE}{permitted.comment}]")
 
 
-def _ignore_outcome(_outcome: Outcome) -> None:
+def _ignore_outcome(_outcome: ThreadOutcome) -> None:
     """Ignore the outcome of a function that was abandoned, or of a process that was killed."""
 
 
@@ -248,7 +248,7 @@ class FunctionRun:
     timeout: float | None
     retries: int
     clock: CallClock | None = None
-    on_late: Callable[[Outcome], None] = _ignore_outcome
+    on_late: Callable[[ThreadOutcome], None] = _ignore_outcome
     is_given_up: bool = False
     kept: list[str] = field(default_factory=list)
 
@@ -257,7 +257,7 @@ class FunctionRun:
         self.is_given_up = True
 
 
-async def run_function(run: FunctionRun) -> Outcome | TimeoutAction:
+async def run_function(run: FunctionRun) -> ThreadOutcome | TimeoutAction:
     """Run a function, with retries. Returns its outcome, or after a timeout what was done to it."""
     tool, delay, retries = run.tool, _FIRST_DELAY, run.retries
     before = is_in_tool.set(True)
@@ -271,7 +271,7 @@ async def run_function(run: FunctionRun) -> Outcome | TimeoutAction:
                 )
             else:
                 outcome = await _run_in_thread(run)
-            if type(outcome) is not Outcome or outcome.error is None:
+            if type(outcome) is not ThreadOutcome or outcome.error is None:
                 return outcome
             _log.debug("the tool %s raised", tool.name, exc_info=outcome.error)
             if not retries or isinstance(outcome.error, _FINAL):
@@ -283,7 +283,7 @@ async def run_function(run: FunctionRun) -> Outcome | TimeoutAction:
         is_in_tool.reset(before)
 
 
-async def _run_in_thread(run: FunctionRun) -> Outcome | TimeoutAction:
+async def _run_in_thread(run: FunctionRun) -> ThreadOutcome | TimeoutAction:
     thread = ThreadRun(partial(copy_context().run, run.tool.function, **run.arguments), run.on_late)
     try:
         return await thread.wait(run.timeout) or "abandoned"
@@ -291,14 +291,14 @@ async def _run_in_thread(run: FunctionRun) -> Outcome | TimeoutAction:
         run.is_given_up = thread.is_given_up
 
 
-async def _run_in_process(run: FunctionRun) -> Outcome | TimeoutAction:
+async def _run_in_process(run: FunctionRun) -> ThreadOutcome | TimeoutAction:
     from ferrule.execution.subprocess import IsolatedCall
 
     arguments = {name: _make_portable(value) for name, value in run.arguments.items()}
     try:
         isolated = IsolatedCall(run.tool.function, arguments)
     except ToolFailed as error:
-        return Outcome(error=error)
+        return ThreadOutcome(error=error)
     thread = ThreadRun(isolated.run, _ignore_outcome)
     try:
         return await thread.wait(run.timeout, is_brief=False) or "killed"

@@ -20,7 +20,7 @@ from ferrule.execution.call_clock import CallClock, current_clock
 
 @final
 @dataclass(slots=True)
-class Outcome:
+class ThreadOutcome:
     """The outcome of a function: its value, or what it raised."""
 
     value: Any = None
@@ -31,10 +31,10 @@ async def await_outcome(
     function: Callable[..., Awaitable[Any]],
     arguments: Mapping[str, Any],
     timeout: float | None,
-    on_late: Callable[[Outcome], None] | None = None,
+    on_late: Callable[[ThreadOutcome], None] | None = None,
     on_abandon: Callable[[], None] | None = None,
     clock: CallClock | None = None,
-) -> Outcome | Literal["stopped", "abandoned"]:
+) -> ThreadOutcome | Literal["stopped", "abandoned"]:
     """Await `function(**arguments)`, for at most `timeout` seconds; then it is cancelled, and what it returns ignored.
 
     `clock` measures these seconds, if it is given; it is the function's `current_clock`.
@@ -50,13 +50,13 @@ async def await_outcome(
     assert task is not None
     before = task.cancelling()
     try:
-        outcome = Outcome(await function(**arguments))
+        outcome = ThreadOutcome(await function(**arguments))
     except asyncio.CancelledError as error:
         if task.cancelling():
             raise
-        return Outcome(error=error)
+        return ThreadOutcome(error=error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a function raises is its outcome
-        return Outcome(error=error)
+        return ThreadOutcome(error=error)
     if task.cancelling() > before:
         # The function has caught what was meant for its caller, who is to stop all the same.
         raise asyncio.CancelledError
@@ -67,10 +67,10 @@ async def _await_in_task(
     function: Callable[..., Awaitable[Any]],
     arguments: Mapping[str, Any],
     timeout: float,
-    on_late: Callable[[Outcome], None] | None,
+    on_late: Callable[[ThreadOutcome], None] | None,
     on_abandon: Callable[[], None] | None,
     clock: CallClock | None,
-) -> Outcome | Literal["stopped", "abandoned"]:
+) -> ThreadOutcome | Literal["stopped", "abandoned"]:
     task = asyncio.create_task(_capture(function, arguments, clock))
     try:
         await (asyncio.wait({task}, timeout=timeout) if clock is None else clock.wait(task, timeout))
@@ -82,17 +82,19 @@ async def _await_in_task(
 
 async def _capture(
     function: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any], clock: CallClock | None
-) -> Outcome:
+) -> ThreadOutcome:
     if clock is not None:
         current_clock.set(clock)
     try:
-        return Outcome(await function(**arguments))
+        return ThreadOutcome(await function(**arguments))
     except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 - as above
-        return Outcome(error=error)
+        return ThreadOutcome(error=error)
 
 
 async def _stop(
-    task: asyncio.Task[Outcome], on_late: Callable[[Outcome], None] | None, on_abandon: Callable[[], None] | None
+    task: asyncio.Task[ThreadOutcome],
+    on_late: Callable[[ThreadOutcome], None] | None,
+    on_abandon: Callable[[], None] | None,
 ) -> Literal["stopped", "abandoned"]:
     """Cancel a function's task and wait briefly for its end; a caller that is cancelled meanwhile doesn't wait."""
     task.cancel()
@@ -106,7 +108,7 @@ async def _stop(
     return "stopped" if task.done() else "abandoned"
 
 
-def _abandon(task: asyncio.Task[Outcome], on_late: Callable[[Outcome], None] | None) -> None:
+def _abandon(task: asyncio.Task[ThreadOutcome], on_late: Callable[[ThreadOutcome], None] | None) -> None:
     _abandoned.add(task)
     task.add_done_callback(_abandoned.discard)
     if on_late is not None:
@@ -118,7 +120,7 @@ def _abandon(task: asyncio.Task[Outcome], on_late: Callable[[Outcome], None] | N
 
 GRACE_SECONDS = 2.0
 """Seconds that a cancelled async function has to end."""
-_abandoned: set[asyncio.Task[Outcome]] = set()
+_abandoned: set[asyncio.Task[ThreadOutcome]] = set()
 """The loop references tasks only weakly."""
 
 
@@ -129,18 +131,18 @@ class ThreadRun:
     the loop was closed.
     """
 
-    def __init__(self, work: Callable[[], Any], on_late: Callable[[Outcome], None]) -> None:
+    def __init__(self, work: Callable[[], Any], on_late: Callable[[ThreadOutcome], None]) -> None:
         self._work = work
         self._on_late = on_late
         self._lock = threading.Lock()
         self._running = threading.Lock()
         self._running.acquire()
-        self._future: asyncio.Future[Outcome] | None = None
-        self._outcome: Outcome | None = None
+        self._future: asyncio.Future[ThreadOutcome] | None = None
+        self._outcome: ThreadOutcome | None = None
         self.is_given_up = False
         run_in_worker(self._run)
 
-    async def wait(self, timeout: float | None, *, is_brief: bool = True) -> Outcome | None:
+    async def wait(self, timeout: float | None, *, is_brief: bool = True) -> ThreadOutcome | None:
         """Wait for the outcome; None after `timeout` seconds, when the run is abandoned.
 
         To be called once, right after the run was created. `is_brief` is whether it may end very soon.
@@ -164,7 +166,7 @@ class ThreadRun:
                 self._on_late(outcome)
             raise
 
-    def _give_up(self) -> Outcome | None:
+    def _give_up(self) -> ThreadOutcome | None:
         """Abandon the run, or return its outcome if it has ended already."""
         with self._lock:
             self.is_given_up = self._outcome is None
@@ -172,9 +174,9 @@ class ThreadRun:
 
     def _run(self) -> None:
         try:
-            outcome = Outcome(self._work())
+            outcome = ThreadOutcome(self._work())
         except BaseException as error:  # noqa: BLE001 - whatever ends the work is its outcome
-            outcome = Outcome(error=error)
+            outcome = ThreadOutcome(error=error)
         with self._lock:
             self._outcome = outcome
             is_late, future = self.is_given_up, self._future
@@ -188,7 +190,7 @@ class ThreadRun:
             self._on_late(outcome)
 
 
-def _deliver(future: asyncio.Future[Outcome], outcome: Outcome) -> None:
+def _deliver(future: asyncio.Future[ThreadOutcome], outcome: ThreadOutcome) -> None:
     if not future.done():
         future.set_result(outcome)
 

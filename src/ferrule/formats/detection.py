@@ -38,7 +38,7 @@ _ITEMS = ("function_call", "function_call_output", "reasoning", "item_reference"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FileRow:
     """One row of a file of conversations: a conversation, the tools offered in it, and the fields that neither can
     hold, with their places ("weight of message 1")."""
 
@@ -47,14 +47,14 @@ class Row:
     ignored: tuple[str, ...]
 
 
-def load_row(data: Any, name: str | None = None) -> Row:
+def load_row(data: Any, name: str | None = None) -> FileRow:
     """A conversation and its tools from decoded JSON, in the format with this name, or in the detected one.
 
     The tools may be offered next to the messages or in one of them, as OpenAI, Anthropic or MCP write them. Raises
     `ConversationError` as `load` does, and for a tool that is not a function.
     """
     found = check_format(name) if name else detect_format(data)
-    return Row(load(data, name), tuple(read_offers(data)), tuple(list_left_out_fields(data, found)))
+    return FileRow(load(data, name), tuple(read_offers(data)), tuple(list_left_out_fields(data, found)))
 
 
 def load(data: Any, name: str | None = None) -> Conversation:
@@ -216,7 +216,7 @@ _OF_ASSISTANTS = frozenset({"tool_calls", "function_call", "refusal", "reasoning
 
 
 def list_left_out_fields(data: Any, form: str) -> list[str]:
-    """The fields of decoded JSON in the format with this name that a `Row` can't contain, with their places.
+    """The fields of decoded JSON in the format with this name that a `FileRow` can't contain, with their places.
 
     Of what nanochat's and Ovis's formats have next to the messages only a system prompt is listed, since nobody else
     will see it, but of a message every field: it may say whether it is to be trained (`weight`), or contain reasoning.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ferrule.models.hosted import HostedModel
     from ferrule.models.protocol import Model
 
-_SNAPSHOT = re.compile(r"-(?:\d{4}-?\d{2}-?\d{2}|latest|\d{4,6}|v\d+(?::\d+)?)$")
+_SNAPSHOT = re.compile(r"[-@](?:\d{4}-?\d{2}-?\d{2}|latest|\d{4,6}|v\d+(?::\d+)?)$")
 _FIELDS = ("max_model_len", "loaded_context_length", "context_length", "context_window", "max_context_length", "n_ctx")
 """The names that servers give it: vLLM and SGLang, LM Studio, OpenRouter and Together, Groq, Mistral, llama.cpp."""
 _PATHS = {"llamacpp": "/props", "lmstudio": "/api/v0/models", "ollama": "/api/ps"}
@@ -44,7 +44,7 @@ async def find_context_size(model: Model) -> int | None:
 def look_up_context_size(name: str) -> int | None:
     """Look up a model such as `openai:gpt-5` in the table."""
     provider, _, rest = name.partition(":")
-    table = _read_table().get(provider.removesuffix("-responses"), {})
+    table = _read_table(provider.removesuffix("-responses"))
     while rest not in table:
         shorter = _SNAPSHOT.sub("", rest)
         if shorter == rest:
@@ -53,16 +53,16 @@ def look_up_context_size(name: str) -> int | None:
     return table[rest]
 
 
-@lru_cache(maxsize=1)
-def _read_table() -> Mapping[str, Mapping[str, int]]:
+@lru_cache(maxsize=8)
+def _read_table(provider: str) -> Mapping[str, int]:
+    """The sizes by the names of a provider's models. Parsing the whole table takes a while, so only its part is."""
     import tomllib
     from importlib.resources import files
 
     text = files("ferrule.models").joinpath("context_sizes.toml").read_text("utf-8")
-    return {
-        provider: {name: int(size) for size, names in sizes.items() for name in names}
-        for provider, sizes in tomllib.loads(text).items()
-    }
+    _, _, part = text.partition(f"\n[{provider}]\n")
+    sizes = tomllib.loads(part.partition("\n[")[0])
+    return {name: int(size) for size, names in sizes.items() for name in names}
 
 
 async def _ask_server(model: HostedModel) -> int | None:

@@ -102,7 +102,7 @@ def _choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
     Otherwise the template's dialect."""
     if frame := find_frame(tokenizer.control):
         return get_dialect(frame)
-    from ferrule.tokens.chat_template import has_chat_template, load_dialect
+    from ferrule.tokens.template_loading import has_chat_template, load_dialect
 
     if has_chat_template(folder):
         return load_dialect(folder)

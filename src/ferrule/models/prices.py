@@ -31,7 +31,7 @@ VARIABLE = "FERRULE_PRICES"
 _RATES = ("input", "output", "cached_input", "cache_write", "audio_input")
 _FIELDS = (*_RATES, "long", "date", "until", "source")
 _LONG_FIELDS = (*_RATES, "above")
-_DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
+_DATED = re.compile(r"-\d{4}-\d{2}-\d{2}$|[-@]\d{8}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +109,11 @@ def find_price(model: str, prices: PriceSource | None = None, *, on: date | None
     Raises `SettingsError` for a table that can't be read.
     """
     day = on or datetime.now(UTC).date()
-    tables = (read_prices(prices) if prices is not None else {}, _configured, _load_file(os.environ.get(VARIABLE, "")))
-    for table in tables:
-        for name in _list_names(model):
+    names = tuple(_list_names(model))
+    file = os.environ.get(VARIABLE, "")
+    last = _load_file(file) if file else _read_own(names)
+    for table in (read_prices(prices) if prices is not None else {}, _configured, last):
+        for name in names:
             price = table[name] if name in table else _match_pattern(table, name)
             if price is not None:
                 return price if price.until is None or day < price.until else None
@@ -158,19 +160,26 @@ def _match_pattern(table: Mapping[str, Price], name: str) -> Price | None:
 
 @lru_cache(maxsize=8)
 def _load_file(path: str) -> dict[str, Price]:
-    # Few programs look up costs, and these take a while to import.
-    from importlib.resources import files
-
+    # Few programs look up costs, and this takes a while to import.
     from ferrule._util.toml_text import parse_toml
 
-    where = path or "ferrule's own prices.toml"
-    if path:
-        protect_own_file(path, "the prices of this session")
+    protect_own_file(path, "the prices of this session")
     try:
-        data = Path(path).read_bytes() if path else files("ferrule.models").joinpath("prices.toml").read_bytes()
-        return _read_table(parse_toml(data), where)
+        return _read_table(parse_toml(Path(path).read_bytes()), path)
     except (OSError, ValueError) as error:
-        raise SettingsError(f"the prices in {where} can't be read: {error}") from error
+        raise SettingsError(f"the prices in {path} can't be read: {error}") from error
+
+
+@lru_cache(maxsize=64)
+def _read_own(names: tuple[str, ...]) -> dict[str, Price]:
+    """The package's prices of these models. Its file has thousands, one a line: parsing all of them takes a while."""
+    import tomllib
+    from importlib.resources import files
+
+    text = files("ferrule.models").joinpath("prices.toml").read_text("utf-8")
+    beginnings = tuple(f'"{name}" = ' for name in names)
+    lines = [line for line in text.splitlines() if line.startswith(beginnings)]
+    return _read_table(tomllib.loads("\n".join(lines)), "ferrule's own prices.toml")
 
 
 def _read_table(table: Mapping[str, Any], where: str) -> dict[str, Price]:

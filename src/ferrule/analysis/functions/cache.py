@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ferrule._util.user_folders import write_private_file
-from ferrule.analysis.functions.curated import read_curated_files
-from ferrule.analysis.functions.document import FunctionDoc
+from ferrule.analysis.functions.document import FunctionDoc, read_curated_files
 from ferrule.analysis.functions.search import FunctionIndex
 
-_PACKAGES: Final = ("numpy", "pandas", "matplotlib", "scipy", "scikit-learn", "statsmodels", "bm25s", "PyStemmer")
+_PACKAGES: Final = ("numpy", "pandas", "matplotlib", "scipy", "scikit-learn", "statsmodels", "PyStemmer")
 _KEPT: Final = 3
 """Caches that are kept, of as many environments."""
 _DAMAGE: Final = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)

@@ -1,10 +1,16 @@
-"""What is known of a function, as data, as JSON and as text."""
+"""What is known of a function, as data, as JSON and as text; and the curated functions of `curated/*.toml`.
+
+A curated function has a purpose in plain words and questions that it answers. Its signature, parameters, results and
+most examples come from introspection.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Final, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +66,42 @@ class FunctionDoc:
             lines += ["  Examples:"]
             lines += [f"    {line}".rstrip() for example in self.examples for line in example.splitlines()]
         return "\n".join(lines)
+
+
+FOLDER: Final = Path(__file__).with_name("curated")
+
+
+@dataclass(frozen=True, slots=True)
+class CuratedFunction:
+    """A curated function: its path, its purpose on one line, and ways of asking for it.
+
+    The other fields are for what introspection doesn't find, and empty where it does.
+    """
+
+    path: str
+    purpose: str
+    asks: tuple[str, ...]
+    signature: str = ""
+    returns: str = ""
+    example: str = ""
+
+
+def load_curated_functions() -> list[CuratedFunction]:
+    """Read all curated functions, by file and in the files' order."""
+    return [
+        CuratedFunction(
+            path,
+            entry["purpose"],
+            tuple(entry["asks"]),
+            entry.get("signature", ""),
+            entry.get("returns", ""),
+            entry.get("example", "").strip(),
+        )
+        for file in sorted(FOLDER.glob("*.toml"))
+        for path, entry in tomllib.loads(file.read_text(encoding="utf-8")).items()
+    ]
+
+
+def read_curated_files() -> bytes:
+    """All files of curated functions, unparsed: what a cache of them depends on."""
+    return b"".join(file.read_bytes() for file in sorted(FOLDER.glob("*.toml")))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from ferrule._util.async_closing import AsyncClosing
 from ferrule._util.user_folders import find_cache_folder
-from ferrule.analysis.functions.curated import CuratedFunction, load_curated_functions
-from ferrule.analysis.functions.document import FunctionDoc
+from ferrule.analysis.functions.document import CuratedFunction, FunctionDoc, load_curated_functions
 from ferrule.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -65,10 +64,10 @@ class FunctionRepository(AsyncClosing):
         """
         try:
             from ferrule.analysis.functions.cache import find_cache_file, read_cache
-            from ferrule.analysis.functions.search import load_libraries
+            from ferrule.analysis.functions.vocabulary import split_into_terms
 
-            # Before seconds of introspection, not after.
-            await asyncio.to_thread(load_libraries)
+            # Needs the stemmer: better missed now than after seconds of introspection.
+            await asyncio.to_thread(split_into_terms, "")
             path = find_cache_file(Path(folder or _find_own_folder()))
             found = await asyncio.to_thread(read_cache, path)
             return cls(*(found or await _build(path, on_progress or _ignore_progress)))

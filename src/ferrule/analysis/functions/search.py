@@ -1,14 +1,16 @@
-"""Ranks functions by BM25: a library builds and scores the index, which can be stored as arrays."""
+"""Ranks functions by BM25, in an index that can be stored as arrays."""
 
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._util.bm25 import Bm25, list_best
 from ferrule.analysis.functions.vocabulary import split_into_terms, split_question_into_terms
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -36,61 +38,35 @@ class Embedder(Protocol):
 class FunctionIndex:
     """A BM25 index of texts, the first `curated` of which count more."""
 
-    def __init__(self, index: Any, curated: int) -> None:
+    def __init__(self, index: Bm25, curated: int) -> None:
         self._index = index
         self._curated = curated
 
     @classmethod
     def build(cls, texts: Sequence[str], curated: int) -> FunctionIndex:
-        """Index texts. Raises `ImportError` if the library isn't installed."""
-        index = _make_index()
-        index.index([split_into_terms(text) for text in texts], show_progress=False)
-        return cls(index, curated)
+        """Index texts. Raises `ImportError` if the stemmer isn't installed."""
+        return cls(Bm25.build([split_into_terms(text) for text in texts], _SATURATION, _LENGTH_WEIGHT), curated)
 
     def rank(self, query: str, limit: int, curated_only: bool = False) -> list[int]:
         """The numbers of the texts that fit a query, the best first; none without a term in common."""
-        vocabulary = self._index.vocab_dict
-        # Each term counts once, however often a question repeats it.
-        found = [vocabulary[term] for term in dict.fromkeys(split_question_into_terms(query)) if term in vocabulary]
-        if not found:
-            return []
-        scores = self._index.get_scores_from_ids(found)
-        scores[: self._curated] *= CURATED_WEIGHT
-        if curated_only:
-            scores = scores[: self._curated]
-        order = np.argsort(-scores, kind="stable")[:limit]
-        return [int(number) for number in order if scores[number] > 0]
+        found = self._index.score(split_question_into_terms(query))
+        curated = {number: score * CURATED_WEIGHT for number, score in found.items() if number < self._curated}
+        return list_best(curated if curated_only else found | curated, limit)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """The index as arrays, from which `from_arrays` restores it."""
-        scores = self._index.scores
-        vocabulary = json.dumps(self._index.vocab_dict).encode()
+        index = self._index
         return {
-            "data": scores["data"],
-            "indices": scores["indices"],
-            "indptr": scores["indptr"],
-            "counts": np.array([scores["num_docs"], self._curated]),
-            "vocabulary": np.frombuffer(vocabulary, np.uint8),
+            "numbers": np.array(index.texts),
+            "scores": np.array(index.scores),
+            "term_ends": np.array(index.ends),
+            "curated": np.array(self._curated),
+            "vocabulary": np.frombuffer(json.dumps(list(index.vocabulary)).encode(), np.uint8),
         }
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> FunctionIndex:
         """Restore an index. Raises `KeyError` or `ValueError` for arrays of anything else."""
-        total, curated = map(int, arrays["counts"])
-        index = _make_index()
-        index.scores = {name: arrays[name] for name in ("data", "indices", "indptr")} | {"num_docs": total}
-        index.vocab_dict = json.loads(arrays["vocabulary"].tobytes())
-        index.nonoccurrence_array = None
-        return cls(index, curated)
-
-
-def load_libraries() -> None:
-    """Import what searching needs. Raises `ImportError` if a library isn't installed."""
-    _make_index()
-    split_into_terms("")
-
-
-def _make_index() -> Any:
-    import bm25s
-
-    return bm25s.BM25(k1=_SATURATION, b=_LENGTH_WEIGHT, backend="numpy", csc_backend="numpy")
+        vocabulary = {term: number for number, term in enumerate(json.loads(arrays["vocabulary"].tobytes()))}
+        numbers, scores = array("i", arrays["numbers"].tobytes()), array("d", arrays["scores"].tobytes())
+        return cls(Bm25(vocabulary, arrays["term_ends"].tolist(), numbers, scores), int(arrays["curated"]))

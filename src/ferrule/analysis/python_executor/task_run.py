@@ -16,8 +16,7 @@ from ferrule.analysis.python_executor.error_context import describe_invalid_answ
 from ferrule.analysis.python_executor.extraction import find_unknown_numbers
 from ferrule.analysis.python_executor.failure_history import FailureHistory
 from ferrule.analysis.python_executor.function_lookup import FoundFunctions, FunctionSource, look_up_functions
-from ferrule.analysis.python_executor.outcome import PythonOutcome
-from ferrule.analysis.python_executor.rendering import render_result
+from ferrule.analysis.python_executor.outcome import PythonOutcome, render_result
 from ferrule.analysis.python_executor.retries import RetryBudget
 from ferrule.analysis.python_executor.runs import CodeRun
 from ferrule.analysis.python_executor.stages import (

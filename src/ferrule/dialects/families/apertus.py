@@ -1,4 +1,7 @@
-"""Apertus, of the Swiss AI initiative: a JSON array whose objects have the tool's name as their key."""
+"""Apertus, of the Swiss AI initiative: a JSON array whose objects have the tool's name as their key.
+
+Calls are read by `notations/json_array.py`.
+"""
 
 from __future__ import annotations
 

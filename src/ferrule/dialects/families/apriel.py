@@ -1,4 +1,7 @@
-"""ServiceNow's Apriel: a JSON array of calls with ids, between tags."""
+"""ServiceNow's Apriel: a JSON array of calls with ids, between tags.
+
+Calls are read by `notations/json_array.py`.
+"""
 
 from __future__ import annotations
 

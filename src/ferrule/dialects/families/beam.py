@@ -1,4 +1,7 @@
-"""Beam: harmony's messages, with the arguments of a call in tags."""
+"""Beam: harmony's messages, with the arguments of a call in tags.
+
+Calls are read by `notations/harmony.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Cohere's Command: a JSON array of calls whose results name them by id, or in a fence without ids."""
+"""Cohere's Command: a JSON array of calls whose results name them by id, or in a fence without ids.
+
+Calls are read by `notations/json_array.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Meta's Code World Model: blocks under the name of a tool, in the turns of Llama 3."""
+"""Meta's Code World Model: blocks under the name of a tool, in the turns of Llama 3.
+
+Calls are read by `notations/tool_block.py`.
+"""
 
 from __future__ import annotations
 

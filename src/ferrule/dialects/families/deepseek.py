@@ -1,4 +1,7 @@
-"""DeepSeek: JSON after a name between its own tokens (V3, R1, V3.1), and tags with attributes (V3.2 and later)."""
+"""DeepSeek: JSON after a name between its own tokens (V3, R1, V3.1), and tags with attributes (V3.2 and later).
+
+Calls are read by `notations/invoke.py` and `notations/named_json.py`.
+"""
 
 from __future__ import annotations
 

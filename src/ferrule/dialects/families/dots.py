@@ -1,4 +1,7 @@
-"""Xiaohongshu's dots: tags with attributes, or JSON. The framing of whole conversations is unknown."""
+"""Xiaohongshu's dots: tags with attributes, or JSON. The framing of whole conversations is unknown.
+
+Calls are read by `notations/invoke.py`.
+"""
 
 from __future__ import annotations
 

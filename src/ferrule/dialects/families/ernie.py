@@ -1,4 +1,7 @@
-"""Baidu's ERNIE: an object between two tags, the answer between two others."""
+"""Baidu's ERNIE: an object between two tags, the answer between two others.
+
+Calls are read by `notations/json_object.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""LG's EXAONE 4: an object between two tags, and results that are also objects."""
+"""LG's EXAONE 4: an object between two tags, and results that are also objects.
+
+Calls are read by `notations/json_object.py`.
+"""
 
 from __future__ import annotations
 

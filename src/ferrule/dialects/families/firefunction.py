@@ -1,4 +1,7 @@
-"""Fireworks' FireFunction: a JSON array after `functools`, in Llama 3's turns."""
+"""Fireworks' FireFunction: a JSON array after `functools`, in Llama 3's turns.
+
+Calls are read by `notations/json_array.py`.
+"""
 
 from __future__ import annotations
 

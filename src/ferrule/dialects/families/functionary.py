@@ -1,4 +1,7 @@
-"""MeetKai's Functionary, in Llama 3's turns: a tag with the name (3.1), a heading that is the name (3.2)."""
+"""MeetKai's Functionary, in Llama 3's turns: a tag with the name (3.1), a heading that is the name (3.2).
+
+Calls are read by `notations/heading_json.py` and `notations/named_json.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Google's Gemma, whose calls have their own small typed syntax."""
+"""Google's Gemma, whose calls have their own small typed syntax.
+
+Calls are read by `notations/typed_syntax.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sber's GigaChat: JSON in a message with its own role (3) or after a marker (3.1), and tags as DeepSeek's (3.5)."""
+"""Sber's GigaChat: JSON in a message with its own role (3) or after a marker (3.1), and tags as DeepSeek's (3.5).
+
+Calls are read by `notations/invoke.py` and `notations/role_json.py`.
+"""
 
 from __future__ import annotations
 

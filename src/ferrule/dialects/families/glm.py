@@ -1,4 +1,7 @@
-"""Zhipu's GLM: a name and then JSON (4), or pairs of tags for keys and values (4.5 and later)."""
+"""Zhipu's GLM: a name and then JSON (4), or pairs of tags for keys and values (4.5 and later).
+
+Calls are read by `notations/heading_json.py` and `notations/key_value.py`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A call's recipient is after the channel (`harmony`, as the documents of the format have it) or before it (`gpt_oss`, as
 the models' chat template writes it). Each is read in both.
+
+Calls are read by `notations/harmony.py`.
 """
 
 from __future__ import annotations

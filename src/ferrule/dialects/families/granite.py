@@ -1,4 +1,7 @@
-"""IBM's Granite: a JSON array (3), an object between tags (4), objects without a closer (20B function calling)."""
+"""IBM's Granite: a JSON array (3), an object between tags (4), objects without a closer (20B function calling).
+
+Calls are read by `notations/json_array.py` and `notations/json_object.py`.
+"""
 
 from __future__ import annotations
 

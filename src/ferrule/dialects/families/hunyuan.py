@@ -1,4 +1,7 @@
-"""Tencent's Hunyuan: a JSON array between tags (A13B), a name and pairs of tags for keys and values (3 and 4)."""
+"""Tencent's Hunyuan: a JSON array between tags (A13B), a name and pairs of tags for keys and values (3 and 4).
+
+Calls are read by `notations/json_array.py` and `notations/key_value.py`.
+"""
 
 from __future__ import annotations
 

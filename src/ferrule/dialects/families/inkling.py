@@ -1,4 +1,7 @@
-"""Inkling: a JSON object in a message of its own type."""
+"""Inkling: a JSON object in a message of its own type.
+
+Calls are read by `notations/json_object.py`.
+"""
 
 from __future__ import annotations
 

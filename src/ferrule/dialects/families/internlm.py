@@ -1,4 +1,7 @@
-"""InternLM of the Shanghai AI Laboratory: a JSON object after two markers."""
+"""InternLM of the Shanghai AI Laboratory: a JSON object after two markers.
+
+Calls are read by `notations/json_object.py`.
+"""
 
 from __future__ import annotations
 

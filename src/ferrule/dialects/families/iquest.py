@@ -1,4 +1,7 @@
-"""IQuest's Q1, which writes calls as GLM does, between tags of its own."""
+"""IQuest's Q1, which writes calls as GLM does, between tags of its own.
+
+Calls are read by `notations/key_value.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AI21's Jamba: a JSON array between tags."""
+"""AI21's Jamba: a JSON array between tags.
+
+Calls are read by `notations/json_array.py`.
+"""
 
 from __future__ import annotations
 

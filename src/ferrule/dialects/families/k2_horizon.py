@@ -1,4 +1,7 @@
-"""K2 Horizon, of the Institute of Foundation Models: a name and pairs of tags for keys, types and values."""
+"""K2 Horizon, of the Institute of Foundation Models: a name and pairs of tags for keys, types and values.
+
+Calls are read by `notations/json_object.py` and `notations/key_value.py`.
+"""
 
 from __future__ import annotations
 

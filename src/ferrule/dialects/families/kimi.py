@@ -1,4 +1,7 @@
-"""Moonshot's Kimi: JSON after an id that contains the name (K2, K2.5), and tags with attributes (K3)."""
+"""Moonshot's Kimi: JSON after an id that contains the name (K2, K2.5), and tags with attributes (K3).
+
+Calls are read by `notations/invoke.py` and `notations/named_json.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Poolside's Laguna, which writes calls as GLM does, in turns of its own."""
+"""Poolside's Laguna, which writes calls as GLM does, in turns of its own.
+
+Calls are read by `notations/key_value.py`.
+"""
 
 from __future__ import annotations
 

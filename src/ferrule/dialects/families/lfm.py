@@ -1,4 +1,7 @@
-"""Liquid's LFM2: a list of Python calls between tokens."""
+"""Liquid's LFM2: a list of Python calls between tokens.
+
+Calls are read by `notations/pythonic.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Ant's Ling 3, which writes calls as GLM does."""
+"""Ant's Ling 3, which writes calls as GLM does.
+
+Calls are read by `notations/key_value.py`.
+"""
 
 from __future__ import annotations
 

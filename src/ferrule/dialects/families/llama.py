@@ -1,4 +1,8 @@
-"""Meta: Llama 3's JSON without a closer, Llama 4's list of Python calls, Muse's tags in messages with recipients."""
+"""Meta: Llama 3's JSON without a closer, Llama 4's list of Python calls, Muse's tags in messages with recipients.
+
+Calls are read by `notations/bare_json.py`, `notations/invoke.py`, `notations/pythonic.py` and
+`notations/recipients.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Meituan's LongCat: an object between two tags. The framing of whole conversations is unknown."""
+"""Meituan's LongCat: an object between two tags. The framing of whole conversations is unknown.
+
+Calls are read by `notations/json_object.py`.
+"""
 
 from __future__ import annotations
 

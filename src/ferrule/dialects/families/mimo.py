@@ -1,4 +1,7 @@
-"""Xiaomi's MiMo: tags that contain the names, as for Qwen Coder, without line breaks around values."""
+"""Xiaomi's MiMo: tags that contain the names, as for Qwen Coder, without line breaks around values.
+
+Calls are read by `notations/function_xml.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""OpenBMB's MiniCPM 5: tags with attributes, values in CDATA sections where they need it."""
+"""OpenBMB's MiniCPM 5: tags with attributes, values in CDATA sections where they need it.
+
+Calls are read by `notations/invoke.py`.
+"""
 
 from __future__ import annotations
 

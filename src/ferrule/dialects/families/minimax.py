@@ -1,4 +1,7 @@
-"""MiniMax: JSON lines between tags (M1), tags with attributes (M2), tags named after the arguments (M3)."""
+"""MiniMax: JSON lines between tags (M1), tags with attributes (M2), tags named after the arguments (M3).
+
+Calls are read by `notations/invoke.py`, `notations/json_array.py` and `notations/nested_tags.py`.
+"""
 
 from __future__ import annotations
 

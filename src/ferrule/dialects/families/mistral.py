@@ -1,4 +1,7 @@
-"""Mistral: a list of JSON objects up to tokenizer v7, a name and its JSON since v11, with or without an id."""
+"""Mistral: a list of JSON objects up to tokenizer v7, a name and its JSON since v11, with or without an id.
+
+Calls are read by `notations/mistral.py`.
+"""
 
 from __future__ import annotations
 

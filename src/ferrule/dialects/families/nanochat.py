@@ -5,6 +5,8 @@
 
 The token stream, and which tokens are trained, are nanochat's own. In addition the terminator is trained, and output
 markers that the model writes itself are read as a malformed call: a made-up result is never a result.
+
+Calls are read by `notations/expression.py`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@
 An offer is a signature for each tool, one a line, between two control tokens of its own. Without one, or with the
 calculator alone, a conversation is nanochat's. A call is Python: an expression is the calculator's, `name(key=value)`
 that tool's. What steers the calls of so small a model stands in `embedded/`.
+
+Calls are read by `notations/expression.py` and `notations/expression_or_call.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""NVIDIA's Nemotron: a JSON array between tags (2), and tags that contain the names, as for Qwen Coder (3)."""
+"""NVIDIA's Nemotron: a JSON array between tags (2), and tags that contain the names, as for Qwen Coder (3).
+
+Calls are read by `notations/function_xml.py` and `notations/json_array.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AI2's OLMo 3: Python calls between tags, one per line."""
+"""AI2's OLMo 3: Python calls between tags, one per line.
+
+Calls are read by `notations/pythonic.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Ovis 2.5 with tools: values without keys, and results and images in the model's own turn."""
+"""Ovis 2.5 with tools: values without keys, and results and images in the model's own turn.
+
+Calls are read by `notations/positional.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Huawei's openPangu 2: a JSON array of calls between tokens."""
+"""Huawei's openPangu 2: a JSON array of calls between tokens.
+
+Calls are read by `notations/json_array.py`.
+"""
 
 from __future__ import annotations
 

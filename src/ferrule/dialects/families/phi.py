@@ -1,4 +1,7 @@
-"""Microsoft's Phi-4-mini: a JSON array after `functools`."""
+"""Microsoft's Phi-4-mini: a JSON array after `functools`.
+
+Calls are read by `notations/json_array.py`.
+"""
 
 from __future__ import annotations
 

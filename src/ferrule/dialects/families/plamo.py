@@ -1,4 +1,7 @@
-"""Preferred Networks' PLaMo 3: a section of requests, each with its name and its JSON between tags."""
+"""Preferred Networks' PLaMo 3: a section of requests, each with its name and its JSON between tags.
+
+Calls are read by `notations/named_json.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Notations for models without a notation of their own: any model can be prompted to write them."""
+"""Notations for models without a notation of their own: any model can be prompted to write them.
+
+Calls are read by `notations/fenced.py`, `notations/invoke.py`, `notations/json_in_tag.py` and `notations/react.py`.
+"""
 
 from __future__ import annotations
 

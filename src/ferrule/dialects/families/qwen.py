@@ -1,4 +1,7 @@
-"""Qwen: JSON between tags as in Hermes (Qwen 2.5, Qwen 3, QwQ), tags that contain the names (Qwen 3 Coder, 3.5)."""
+"""Qwen: JSON between tags as in Hermes (Qwen 2.5, Qwen 3, QwQ), tags that contain the names (Qwen 3 Coder, 3.5).
+
+Calls are read by `notations/function_xml.py` and `notations/json_object.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reka Edge: an object between two tags, turns without tokens of their own."""
+"""Reka Edge: an object between two tags, turns without tokens of their own.
+
+Calls are read by `notations/json_object.py`.
+"""
 
 from __future__ import annotations
 

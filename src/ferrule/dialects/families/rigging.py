@@ -1,4 +1,7 @@
-"""Rigging's notations, in XML, for models that are instructed in the system prompt."""
+"""Rigging's notations, in XML, for models that are instructed in the system prompt.
+
+Calls are read by `notations/invoke.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ByteDance's Seed-OSS: tags that contain the names, as for Qwen Coder, inside tags of its own."""
+"""ByteDance's Seed-OSS: tags that contain the names, as for Qwen Coder, inside tags of its own.
+
+Calls are read by `notations/function_xml.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Upstage's Solar Open: reasoning, text and calls are separate messages in one turn (1); names and values (2)."""
+"""Upstage's Solar Open: reasoning, text and calls are separate messages in one turn (1); names and values (2).
+
+Calls are read by `notations/key_value.py` and `notations/named_json.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""iFlytek's Spark 2.5, which writes calls as GLM does."""
+"""iFlytek's Spark 2.5, which writes calls as GLM does.
+
+Calls are read by `notations/key_value.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""StepFun's Step: tags with attributes (3), tags that contain the names, as for Qwen Coder (3.5)."""
+"""StepFun's Step: tags with attributes (3), tags that contain the names, as for Qwen Coder (3.5).
+
+Calls are read by `notations/function_xml.py` and `notations/invoke.py`.
+"""
 
 from __future__ import annotations
 

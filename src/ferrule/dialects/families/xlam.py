@@ -1,4 +1,7 @@
-"""Salesforce's xLAM: a bare JSON array, in Qwen's or Llama's turns."""
+"""Salesforce's xLAM: a bare JSON array, in Qwen's or Llama's turns.
+
+Calls are read by `notations/json_array.py`.
+"""
 
 from __future__ import annotations
 

@@ -41,6 +41,7 @@ class BareJson:
     repair: str = ""
     python: BareList | None = None
     beginnings: ClassVar[tuple[str, ...]] = ("{", "[")
+    native_form: ClassVar[str] = JSON_CALL
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -87,12 +88,6 @@ class BareJson:
         """Read a call and those after it, in a trial. Raises `NotACall` if there is none."""
         yield from self._try_call(stream, calls)
         yield from self._read_more(stream, calls)
-
-    def read_after_text(self, stream: InputStream, calls: Calls) -> Reading[None]:
-        """Read calls at the end of a message: see `LateCallSyntax`."""
-        from ferrule.dialects.notations.late_calls import read_late_calls  # only needed where text has brackets
-
-        yield from read_late_calls(stream, calls, JSON_CALL)
 
     def _read_list(self, stream: InputStream, calls: Calls) -> Reading[None]:
         """Read a list of calls, its bracket ahead."""

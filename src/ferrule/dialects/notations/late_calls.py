@@ -32,8 +32,8 @@ _ALL = re.compile(r"(?s).+")
 _SEPARATORS = ";,"
 
 
-def read_late_calls(stream: InputStream, calls: Calls, native: str) -> Reading[None]:
-    """Read calls up to the end of the message, in a trial. `native` is what makes them no repair in this family.
+def read_late_calls(stream: InputStream, calls: Calls, native_form: str) -> Reading[None]:
+    """Read calls up to the end of the message, in a trial. `native_form` is no repair in this family.
 
     Raises `NotACall` and `EndOfText` if they are text, with the trial still open. A bracket that begins none of them
     is taken as text, without the cost of a trial.
@@ -53,7 +53,7 @@ def read_late_calls(stream: InputStream, calls: Calls, native: str) -> Reading[N
     listed = [one for whole in found if whole is not None for one in (whole, *whole.after)]
     if None in found or not all(_is_call(one, calls) for one in listed):
         raise NotACall("unknown_tool")
-    _keep(stream, calls, [_note(one, native) for one in listed])
+    _keep(stream, calls, [_note(one, native_form) for one in listed])
 
 
 def _is_call_ahead(stream: InputStream) -> Reading[bool]:
@@ -80,8 +80,8 @@ def _is_call(call: RepairedCall, calls: Calls) -> bool:
     )
 
 
-def _note(call: RepairedCall, native: str) -> RepairedCall:
-    return replace(call, after=(), repairs=(AFTER_TEXT, *(one for one in call.repairs if one != native)))
+def _note(call: RepairedCall, native_form: str) -> RepairedCall:
+    return replace(call, after=(), repairs=(AFTER_TEXT, *(one for one in call.repairs if one != native_form)))
 
 
 def _keep(stream: InputStream, calls: Calls, found: list[RepairedCall]) -> None:

@@ -89,6 +89,11 @@ class Pythonic:
         """What calls after text begin with: see `LateCallSyntax`."""
         return ("{", "[") if self.is_bare else ()
 
+    @property
+    def native_form(self) -> str:
+        """Calls in Python."""
+        return PYTHON_CALL
+
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a bare list of calls, if there is one here; or one in JSON, which is repaired."""
         if not self.is_bare:
@@ -106,12 +111,6 @@ class Pythonic:
         else:
             yield from self.read_list(stream, calls)
         return True
-
-    def read_after_text(self, stream: InputStream, calls: Calls) -> Reading[None]:
-        """Read calls at the end of a message: see `LateCallSyntax`."""
-        from ferrule.dialects.notations.late_calls import read_late_calls  # only needed where text has brackets
-
-        yield from read_late_calls(stream, calls, PYTHON_CALL)
 
     def read_list(self, stream: InputStream, calls: Calls, repair: str = "") -> Reading[None]:
         """Read a bare list after its bracket: see `BareList`."""

@@ -36,7 +36,8 @@ _DEEPEST = 200
 class Calls:
     """Numbers the calls of one message, and knows the tools that they may call.
 
-    `recover` reads a failed call's raw text as another notation, and finishes the call if that succeeds.
+    `recover` reads a failed call's raw text as another notation, and finishes the call if that succeeds. `read_late`
+    reads calls without an opener at the end of a message: see `LateCallSyntax`.
     """
 
     def __init__(
@@ -45,9 +46,11 @@ class Calls:
         first_call: int = 1,
         repair: bool = True,
         recover: Recover | None = None,
+        read_late: ReadLate | None = None,
     ) -> None:
         self.tools = tools
         self.recover = recover if repair else None
+        self.read_late = read_late if repair and tools else None
         self._schemas = {spec.name: spec.parameters for spec in tools}
         self._known: dict[str, ToolParameters] = {}
         self._first = first_call
@@ -90,6 +93,9 @@ class Calls:
 
 
 Recover: TypeAlias = "Callable[[InputStream, Calls, CallBuilder, str], bool]"
+ReadLate: TypeAlias = "Callable[[InputStream, Calls, str], Reading[None]]"
+"""Reads calls up to the end of the message, as a trial, given the syntax's native form. Raises `NotACall` and
+`EndOfText`, in which case it was text, and so is what follows. A bracket that begins no call is taken as text."""
 
 
 class CallBuilder:

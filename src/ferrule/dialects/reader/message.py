@@ -100,9 +100,9 @@ class LateCallSyntax(Protocol):
         """The characters that such calls begin with."""
         ...
 
-    def read_after_text(self, stream: InputStream, calls: Calls) -> Reading[None]:
-        """Read calls up to the end of the message, as a trial. Raises `NotACall` and `EndOfText`, in which case it was
-        text, and so is what follows. A bracket that begins no call is taken as text."""
+    @property
+    def native_form(self) -> str:
+        """The form of calls, as repairs name it, that is this syntax's own and so is no repair."""
         ...
 
 
@@ -140,8 +140,7 @@ class MessageReader:
         self._thinks = thinking is not None and opens.rfind(thinking.open) > opens.rfind(thinking.close)
         # White space that belongs to the closer, which the prompt wrote.
         self._after_closer = thinking.after_close if thinking and opens.endswith(thinking.close) else ""
-        is_late = isinstance(syntax, LateCallSyntax) and calls.repair and calls.has_tools
-        self._late = syntax if is_late and isinstance(syntax, LateCallSyntax) else None
+        self._late = syntax if calls.read_late is not None and isinstance(syntax, LateCallSyntax) else None
         self._in_text, self._in_thought, self._after_failure = self._make_stop_sets()
         self._in_open_thought = self._in_thought
         if thinking is not None and thinking.may_stay_open:
@@ -277,9 +276,10 @@ class MessageReader:
         """Read text up to the next marker, which is taken. Returns "" after calls without an opener, too."""
         stream = self._stream
         marker = yield from stream.scan(self._in_text, stream.take_text)
-        if self._late is not None and marker in self._late.beginnings:
+        read_late = self._calls.read_late
+        if self._late is not None and read_late is not None and marker in self._late.beginnings:
             try:
-                yield from self._late.read_after_text(stream, self._calls)
+                yield from read_late(stream, self._calls, self._late.native_form)
             except (NotACall, EndOfText):
                 self._drop_trial(in_thought=False)
             return ""

@@ -51,7 +51,7 @@ from ferrule.dialects.template.messages import (
     make_salt,
 )
 from ferrule.dialects.template.probe import TemplateFacts, probe_template
-from ferrule.dialects.template.rendering import (
+from ferrule.dialects.template.sentinels import (
     Rendering,
     RenderingCache,
     make_message_segments,

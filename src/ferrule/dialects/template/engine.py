@@ -22,7 +22,7 @@ from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ferrule.dialects.template.marking import parse_marked_template
-from ferrule.dialects.template.recording import GuardedNamespace, RecordedMessages, RecordedNamespace, Recording
+from ferrule.dialects.template.recording import GuardedNamespace, RecordedMessages, RecordedNamespace, TemplateRecording
 from ferrule.errors import DialectError
 
 _SAID = frozenset({"content", "text", "reasoning_content", "thinking", "reasoning", "arguments", "description"})
@@ -110,9 +110,9 @@ class TemplateEngine:
         now: datetime,
         prompt: bool,
         variables: Mapping[str, Any],
-    ) -> Recording:
+    ) -> TemplateRecording:
         """The text, like `render`, with what is needed to derive those of the conversation's beginnings."""
-        recording = Recording(len(messages))
+        recording = TemplateRecording(len(messages))
         context = _make_context(RecordedMessages(messages, recording), tools, now, prompt, variables)
         template = self._recorded_template
         try:

@@ -24,7 +24,7 @@ State = tuple[Mapping[str, Any], ...]
 """The attributes of each namespace, in the order in which they were made."""
 
 
-class Recording:
+class TemplateRecording:
     """One rendering of a template, and what it knew of the messages while it wrote each part of the text."""
 
     def __init__(self, count: int) -> None:
@@ -134,7 +134,7 @@ class Recording:
 class RecordedMessages(list[Any]):
     """The messages from the one with the index `offset` on. Whatever reads them is noted in the recording."""
 
-    def __init__(self, messages: Iterable[Any], recording: Recording, offset: int = 0) -> None:
+    def __init__(self, messages: Iterable[Any], recording: TemplateRecording, offset: int = 0) -> None:
         super().__init__(messages)
         self._recording, self._offset = recording, offset
 
@@ -183,7 +183,9 @@ for _name in (
 class RecordedLoop:
     """What a loop iterates over: messages, whose places in the text are noted."""
 
-    def __init__(self, messages: list[Any], offset: int, recording: Recording, is_followed_by_constants: bool) -> None:
+    def __init__(
+        self, messages: list[Any], offset: int, recording: TemplateRecording, is_followed_by_constants: bool
+    ) -> None:
         self.is_followed_by_constants = is_followed_by_constants
         self._messages, self._offset, self._recording = messages, offset, recording
         self._given = self._finished = 0

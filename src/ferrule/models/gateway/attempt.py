@@ -124,7 +124,7 @@ class Watchdog:
         return f"{self._stage} within {self.limit:g} s{setting}"
 
 
-class Attempt:
+class EndpointAttempt:
     """One attempt at a request. Times are those of its event loop, in seconds."""
 
     __slots__ = (
@@ -157,9 +157,9 @@ class Attempt:
         """When the first attempt at the same request was sent."""
         return self.started if self._first_started is None else self._first_started
 
-    def make_next(self) -> Attempt:
+    def make_next(self) -> EndpointAttempt:
         """The next attempt at the same request."""
-        return Attempt(self.loop, self.number + 1, self.first_started)
+        return EndpointAttempt(self.loop, self.number + 1, self.first_started)
 
     def start(self, is_probe: bool, epoch: int) -> None:
         """Note that it is sent now, in which epoch of the limit, and whether it probes an open circuit breaker."""

@@ -1,21 +1,96 @@
 """The shared state of one provider's address: slots, rate, pauses, circuit breaker and counters.
 
 Requests of several event loops, in several threads, share it, so each step holds its lock. It sends nothing and waits
-only for slots.
+only for slots. Its circuit breaker is open for a while after a provider kept failing (Nygard, "Release It!").
 """
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from threading import RLock
+from typing import Literal
 
 from ferrule.errors import Overloaded, ProviderError
-from ferrule.models.gateway.attempt import Attempt
-from ferrule.models.gateway.circuit_breaker import CircuitBreaker
+from ferrule.models.gateway.attempt import EndpointAttempt
 from ferrule.models.gateway.concurrency import AdaptiveLimit, RequestRate, RequestSlots
 from ferrule.models.gateway.report import GatewayReport, RequestCounters
 from ferrule.models.gateway.retries import RequestFailure
 from ferrule.models.gateway.settings import GatewaySettings
+
+
+class CircuitBreaker:
+    """Closed, it lets requests through; open, none; half open, one at a time, whose outcome decides.
+
+    Times are seconds on any one clock. It is not locked: its owner is.
+    """
+
+    def __init__(self, failures: int, window: float, open_for: float) -> None:
+        self.failures = failures
+        self.window = window
+        self.open_for = open_for
+        self._failed: deque[tuple[float, bool]] = deque()
+        """When requests failed, and whether in the middle of an answer."""
+        self._opened: float | None = None
+        self._probing = False
+        self.open_since: float | None = None
+        """When it first opened since the last success."""
+
+    def get_state(self, now: float) -> Literal["closed", "open", "half open"]:
+        """How it treats the next request."""
+        if self._opened is None:
+            return "closed"
+        return "open" if self._probing or self.get_seconds_until_probe(now) > 0 else "half open"
+
+    def get_seconds_until_probe(self, now: float) -> float:
+        """Seconds until a request may be tried, 0 where one may now or is already."""
+        return 0.0 if self._opened is None else max(0.0, self._opened + self.open_for - now)
+
+    def admit(self, now: float) -> bool:
+        """Let a request through that the state permits; True if it is the probe, whose outcome decides."""
+        self._probing = self.get_state(now) == "half open"
+        return self._probing
+
+    def record_success(self, probe: bool) -> None:
+        """Close it after an answer, unless the request began before it opened and so says nothing about the time
+        since."""
+        if probe or self._opened is None:
+            self._failed.clear()
+            self._opened = self.open_since = None
+            self._probing = False
+
+    def record_beginning(self, probe: bool) -> None:
+        """Note that an answer has begun, which lets a probe close it: the rest may take minutes.
+
+        Answers that broke off stay counted until one is complete: each of them had begun too.
+        """
+        if probe:
+            self.record_success(probe)
+        elif self._opened is None:
+            self._failed = deque(one for one in self._failed if one[1])
+
+    def record_failure(self, now: float, probe: bool, broke_off: bool = False) -> bool:
+        """Count a failed request; True if that opened the breaker. `broke_off`: its answer had begun."""
+        if probe:
+            self._probing = False
+            self._opened = now
+            return True
+        if self._opened is not None:
+            return False
+        self._failed.append((now, broke_off))
+        while len(self._failed) > self.failures or now - self._failed[0][0] > self.window:
+            self._failed.popleft()
+        if len(self._failed) < self.failures:
+            return False
+        self._failed.clear()
+        self._opened = self.open_since = now
+        return True
+
+    def record_cancellation(self, probe: bool) -> None:
+        """Let another request be the probe: this one was abandoned before its outcome was known."""
+        if probe:
+            self._probing = False
+
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +125,7 @@ class EndpointState:
             self._breaker.open_for = settings.breaker_open
         self._slots.admit_waiting()
 
-    async def acquire_slot(self, attempt: Attempt) -> None:
+    async def acquire_slot(self, attempt: EndpointAttempt) -> None:
         """Wait for a slot. Raises `Overloaded` if too many wait, `ProviderError` if a pause is too long."""
         self.refuse_if_unavailable(attempt)
         try:
@@ -64,7 +139,7 @@ class EndpointState:
         """Give a slot back."""
         self._slots.release()
 
-    def refuse_if_unavailable(self, attempt: Attempt) -> None:
+    def refuse_if_unavailable(self, attempt: EndpointAttempt) -> None:
         """Raise `ProviderError` if the breaker is open, or the provider asked for a pause that is too long."""
         with self._lock:
             self._refuse_while_open(attempt.loop.time())
@@ -90,17 +165,17 @@ class EndpointState:
             f"{then}. The last failure: {self._last_failure}"
         )
 
-    def reserve_send_time(self, attempt: Attempt) -> float:
+    def reserve_send_time(self, attempt: EndpointAttempt) -> float:
         """Reserve the time at which the rate allows an attempt to be sent."""
         with self._lock:
             return self._rate.reserve(attempt.loop.time(), self._settings.requests_per_minute)
 
-    def get_seconds_until_send(self, attempt: Attempt, reserved: float) -> float:
+    def get_seconds_until_send(self, attempt: EndpointAttempt, reserved: float) -> float:
         """Seconds until the attempt may be sent, including a pause that the provider requested in the meantime."""
         with self._lock:
             return max(reserved, self._paused_until) - attempt.loop.time()
 
-    def record_send(self, attempt: Attempt) -> None:
+    def record_send(self, attempt: EndpointAttempt) -> None:
         """Count an attempt that is sent now. Raises `ProviderError` if the breaker is open."""
         now = attempt.loop.time()
         with self._lock:
@@ -110,7 +185,7 @@ class EndpointState:
             if attempt.number == 1:
                 self._counters.requests += 1
 
-    def record_first_chunk(self, attempt: Attempt, seconds: float) -> None:
+    def record_first_chunk(self, attempt: EndpointAttempt, seconds: float) -> None:
         """Count an attempt's first chunk, which came after so many seconds."""
         with self._lock:
             self._counters.first_chunk.add(seconds)
@@ -118,7 +193,7 @@ class EndpointState:
         # As a probe it has decided; the rest of its answer says nothing about later attempts.
         attempt.is_probe = False
 
-    def record_success(self, attempt: Attempt) -> None:
+    def record_success(self, attempt: EndpointAttempt) -> None:
         """Count an attempt with a complete answer."""
         attempt.is_settled = True
         with self._lock:
@@ -127,7 +202,7 @@ class EndpointState:
             self._limit.record_success()
             self._breaker.record_success(attempt.is_probe)
 
-    def record_failure(self, attempt: Attempt, failure: RequestFailure, pause: float) -> None:
+    def record_failure(self, attempt: EndpointAttempt, failure: RequestFailure, pause: float) -> None:
         """Count a failed attempt; `pause` is how long its provider asked to wait, in seconds, 0 for no pause."""
         attempt.is_settled = True
         now = attempt.loop.time()
@@ -139,7 +214,7 @@ class EndpointState:
         if opened:
             logger.warning("%s: nothing is sent for %g s: %s", self.name, self._breaker.open_for, failure.message)
 
-    def _update_breaker(self, attempt: Attempt, failure: RequestFailure, now: float) -> bool:
+    def _update_breaker(self, attempt: EndpointAttempt, failure: RequestFailure, now: float) -> bool:
         if failure.kind in ("refused", "bad"):
             # It answers, so it is up.
             self._breaker.record_success(attempt.is_probe)
@@ -151,7 +226,7 @@ class EndpointState:
                 return False
         return self._breaker.record_failure(now, attempt.is_probe, attempt.has_passed_on)
 
-    def record_close(self, attempt: Attempt) -> None:
+    def record_close(self, attempt: EndpointAttempt) -> None:
         """Release the slot of an attempt that is over. One without an outcome was abandoned by its caller."""
         if not attempt.is_settled:
             with self._lock:

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
 from ferrule.errors import ProviderError, StreamBroken
-from ferrule.models.gateway.attempt import Attempt
+from ferrule.models.gateway.attempt import EndpointAttempt
 from ferrule.models.gateway.endpoint import EndpointState
 from ferrule.models.gateway.report import GatewayReport
 from ferrule.models.gateway.retries import (
@@ -66,7 +66,7 @@ class Gateway:
         Raises `Overloaded` if too many requests already wait, `ProviderError` if the request failed permanently, and
         `StreamBroken` if it failed after its first chunk was passed on: such a request is not retried.
         """
-        attempt = Attempt(asyncio.get_running_loop())
+        attempt = EndpointAttempt(asyncio.get_running_loop())
         while True:
             await self._enter(attempt)
             watch = attempt.watch
@@ -96,7 +96,7 @@ class Gateway:
             await asyncio.sleep(delay)
             attempt = attempt.make_next()
 
-    async def _enter(self, attempt: Attempt) -> None:
+    async def _enter(self, attempt: EndpointAttempt) -> None:
         """Wait until an attempt may be sent; from then on it has a slot."""
         endpoint = self._endpoint
         await endpoint.acquire_slot(attempt)
@@ -110,7 +110,7 @@ class Gateway:
             endpoint.release_slot()
             raise
 
-    def _compute_delay(self, attempt: Attempt, failure: RequestFailure, error: BaseException) -> float:
+    def _compute_delay(self, attempt: EndpointAttempt, failure: RequestFailure, error: BaseException) -> float:
         """Seconds to wait before the next attempt. Raises if there should be none."""
         settings = self.settings
         is_final = failure.kind in ("refused", "bad")

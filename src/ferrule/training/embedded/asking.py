@@ -29,7 +29,7 @@ from ferrule.events import MessageFinished
 from ferrule.formats.nanochat import write_call
 from ferrule.tools.decorator import Tool
 from ferrule.toolspec import ToolSpec
-from ferrule.training.embedded.scoring import MadeCall, ModelAnswer, Question, Score
+from ferrule.training.embedded.scoring import EvaluationQuestion, MadeCall, ModelAnswer, Score
 
 _ERROR = "error: "
 
@@ -38,7 +38,7 @@ _ERROR = "error: "
 class ScoredQuestion:
     """A question, what the model answered, and how that was scored."""
 
-    question: Question
+    question: EvaluationQuestion
     answers: tuple[ModelAnswer, ...]
     score: Score
 
@@ -51,14 +51,14 @@ class ScoredQuestion:
 
 async def ask_all(
     pipeline: Pipeline,
-    questions: Iterable[Question],
+    questions: Iterable[EvaluationQuestion],
     together: int,
     report_progress: Callable[[], None] = lambda: None,
 ) -> list[ScoredQuestion]:
     """Ask questions, `together` at a time, in a pipeline without tools. `report_progress` is called after each."""
     places = asyncio.Semaphore(together)
 
-    async def ask_one(question: Question) -> ScoredQuestion:
+    async def ask_one(question: EvaluationQuestion) -> ScoredQuestion:
         async with places:
             tools = make_tools(question.tools, question.results)
             answers = await answer_requests(question.prompts, pipeline.using(*tools), question.given)

@@ -138,7 +138,7 @@ def weigh_choices(ids: Tensor, weight: float) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchPart:
     """Some rows of a batch: ids, targets, what each target counts, and whether it is trained or context, all (rows,
     length). Over all parts of a batch the trained targets count 1 together."""
 
@@ -154,7 +154,7 @@ def split_batch(
     choice_weight: float = 1.0,
     context_weight: float = 0.0,
     tokens: int = _PART_TOKENS,
-) -> Iterator[Part]:
+) -> Iterator[BatchPart]:
     """The rows (rows, length) of a batch in parts of about so many tokens.
 
     `context_weight` is what a token that isn't trained counts of one that is.
@@ -171,4 +171,4 @@ def split_batch(
         targets = torch.where(is_context, following, targets)
     for rows in torch.arange(len(ids)).tensor_split(parts):
         if weights[rows].any():
-            yield Part(ids[rows], targets[rows], weights[rows] / wanted, is_trained[rows])
+            yield BatchPart(ids[rows], targets[rows], weights[rows] / wanted, is_trained[rows])

@@ -23,8 +23,8 @@ from ferrule.models.protocol import Model
 from ferrule.training.embedded.asking import ScoredQuestion, ask_all
 from ferrule.training.embedded.calibration import choose_threshold, count_withheld, write_threshold
 from ferrule.training.embedded.handwritten import HELD_OUT_LISTS, read_lists
-from ferrule.training.embedded.report import Report, WrongAnswer, make_table
-from ferrule.training.embedded.scoring import Question, draw_held_out_questions, draw_long_results
+from ferrule.training.embedded.report import ScoreReport, WrongAnswer, make_table
+from ferrule.training.embedded.scoring import EvaluationQuestion, draw_held_out_questions, draw_long_results
 
 HELD_OUT = "held-out problems"
 LONG_RESULTS = "long results"
@@ -70,7 +70,7 @@ Progress = Callable[[int, int], None]
 """Called with the number of answered questions, and the total."""
 
 
-def run_evaluation(settings: EvaluationSettings, progress: Progress | None = None) -> Report:
+def run_evaluation(settings: EvaluationSettings, progress: Progress | None = None) -> ScoreReport:
     """Load a model and measure it.
 
     Raises `ModelError` if there is no such model, and `SettingsError` for settings that leave nothing to ask, or that
@@ -80,7 +80,7 @@ def run_evaluation(settings: EvaluationSettings, progress: Progress | None = Non
     return run_synchronously(_load_and_evaluate(settings, progress))
 
 
-async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | None) -> Report:
+async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | None) -> ScoreReport:
     with limit_blas_threads():
         model = load_local_model(settings.model) if settings.model is not None else load_embedded_model()
     threshold = None
@@ -97,14 +97,14 @@ async def _load_and_evaluate(settings: EvaluationSettings, progress: Progress | 
     return report
 
 
-def _describe_lists(report: Report) -> str:
+def _describe_lists(report: ScoreReport) -> str:
     asked = (f"{table.name} ({table.total.n})" for table in report.tables if table.name not in _DRAWN)
     return f"ferrule eval embedded --phrasings open: {', '.join(asked)}"
 
 
 async def evaluate(
     model: Model, settings: EvaluationSettings, progress: Progress | None = None, threshold: float | None = None
-) -> Report:
+) -> ScoreReport:
     """Measure a model, which must know the calculator, greedily; ignores `settings.model`. Raises as above.
 
     One that knows no other tool is asked no question that offers others. The report says what `threshold` withholds,
@@ -123,12 +123,12 @@ async def evaluate(
         scored = {name: answered for name, answered in scored.items() if name not in _DRAWN}
         threshold = choose_threshold(chain.from_iterable(scored.values()))
     withheld = None if threshold is None else count_withheld(scored, threshold)
-    return Report(model.name, settings.seed, tuple(tables), tuple(failures), withheld)
+    return ScoreReport(model.name, settings.seed, tuple(tables), tuple(failures), withheld)
 
 
-def _collect_questions(settings: EvaluationSettings, *, has_tools: bool) -> dict[str, list[Question]]:
+def _collect_questions(settings: EvaluationSettings, *, has_tools: bool) -> dict[str, list[EvaluationQuestion]]:
     """The questions that a model can be asked, by the name of their table; there is no table without a question."""
-    sets: dict[str, list[Question]] = {
+    sets: dict[str, list[EvaluationQuestion]] = {
         HELD_OUT: list(draw_held_out_questions(settings.count, settings.seed, has_tools=has_tools)),
         LONG_RESULTS: list(draw_long_results(settings.long_results, settings.seed)),
     }

@@ -18,9 +18,9 @@ from ferrule.builtin_tools import calculator
 from ferrule.formats.tool_offers import read_offers
 from ferrule.toolspec import ToolSpec
 from ferrule.training.embedded.scoring import (
+    EvaluationQuestion,
     HandwrittenRequest,
     ModelAnswer,
-    Question,
     Score,
     list_refusals,
     make_questions,
@@ -37,7 +37,7 @@ Call = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class ToolRequest:
+class ForeignRequest:
     """A request to foreign tools. `accepted` has the lists of calls that are right, `says` what the reply contains."""
 
     id: str
@@ -49,7 +49,7 @@ class ToolRequest:
     says: tuple[str, ...]
 
 
-def read_lists(name: ListName) -> dict[str, list[Question]]:
+def read_lists(name: ListName) -> dict[str, list[EvaluationQuestion]]:
     """The questions of the hand-written lists of this name, by what the table of their figures is called."""
     if name in ("steering", "final"):
         return {f"{name} phrasings": make_questions(read_calculator_requests(name))}
@@ -100,9 +100,9 @@ def _list_offered(entry: Mapping[str, Any], tools: Mapping[str, ToolSpec]) -> tu
     return tuple(known[name] for name in entry["offered"])
 
 
-def _make_tool_question(entry: Mapping[str, Any], tools: Mapping[str, ToolSpec]) -> Question:
+def _make_tool_question(entry: Mapping[str, Any], tools: Mapping[str, ToolSpec]) -> EvaluationQuestion:
     accepted = (entry["calls"], *entry.get("accept", ()))
-    request = ToolRequest(
+    request = ForeignRequest(
         entry["id"],
         entry["kind"],
         _get_prompts(entry),
@@ -114,14 +114,14 @@ def _make_tool_question(entry: Mapping[str, Any], tools: Mapping[str, ToolSpec])
     return make_tool_question(request)
 
 
-def make_tool_question(request: ToolRequest) -> Question:
+def make_tool_question(request: ForeignRequest) -> EvaluationQuestion:
     """A request to foreign tools as a question."""
-    return Question(
+    return EvaluationQuestion(
         request.id, request.kind, request.prompts, partial(score_tool_use, request), request.tools, request.results
     )
 
 
-def score_tool_use(request: ToolRequest, answers: Sequence[ModelAnswer]) -> Score:
+def score_tool_use(request: ForeignRequest, answers: Sequence[ModelAnswer]) -> Score:
     """The calls of the whole conversation must be an accepted list, and the last reply must contain what is asked.
 
     Arguments are compared as JSON values; one that has its default may be given or left out.
@@ -173,9 +173,9 @@ def _tag_booleans(value: Any) -> Any:
     return [_tag_booleans(item) for item in value] if isinstance(value, list) else value
 
 
-def _make_declined_question(entry: Mapping[str, Any], tools: Mapping[str, ToolSpec]) -> Question:
+def _make_declined_question(entry: Mapping[str, Any], tools: Mapping[str, ToolSpec]) -> EvaluationQuestion:
     score = partial(score_declined, entry["kind"])
-    return Question(entry["id"], entry["kind"], _get_prompts(entry), score, _list_offered(entry, tools))
+    return EvaluationQuestion(entry["id"], entry["kind"], _get_prompts(entry), score, _list_offered(entry, tools))
 
 
 def score_declined(kind: str, answers: Sequence[ModelAnswer]) -> Score:

@@ -121,7 +121,7 @@ class Withheld:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ScoreReport:
     """The result of `ferrule eval embedded`. `withheld` is None for a model that withholds nothing."""
 
     model: str
@@ -159,7 +159,7 @@ def _make_row(kind: str, scores: list[Score]) -> KindFigures:
     )
 
 
-def make_rich_tables(report: Report) -> Iterator[RichTable]:
+def make_rich_tables(report: ScoreReport) -> Iterator[RichTable]:
     """Each table of a report for rich's console: per cent, with the 95% interval in parentheses."""
     from rich.table import Table as Shown
 

@@ -69,7 +69,7 @@ class HandwrittenRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EvaluationQuestion:
     """Requests made one after another in one conversation, and the scoring of their answers.
 
     `tools` are offered in place of the calculator, and `results` are what they return, in order. `given` has the
@@ -171,7 +171,7 @@ def _parse_number(text: str) -> Fraction | None:
         return None
 
 
-def draw_held_out_questions(count: int, seed: int, *, has_tools: bool = False) -> Iterator[Question]:
+def draw_held_out_questions(count: int, seed: int, *, has_tools: bool = False) -> Iterator[EvaluationQuestion]:
     """Problems from the templates with words, and numbers of four digits or more, that training never uses.
 
     An id names the template sections of a problem. With `has_tools` there are conversations with tools among them,
@@ -181,11 +181,11 @@ def draw_held_out_questions(count: int, seed: int, *, has_tools: bool = False) -
         yield _make_question(example)
 
 
-def _make_question(example: Example) -> Question:
+def _make_question(example: Example) -> EvaluationQuestion:
     tools = tuple(read_offers({"tools": [dict(tool) for tool in example.tools or ()]}))
     foreign = {spec.name for spec in tools} - {calculator.name}
     steps = [step for turn in example.turns for step in turn.steps if step.call.partition("(")[0] in foreign]
-    return Question(
+    return EvaluationQuestion(
         example.section,
         example.kind,
         tuple(turn.user for turn in example.turns),
@@ -196,12 +196,12 @@ def _make_question(example: Example) -> Question:
     )
 
 
-def make_questions(phrasings: Sequence[HandwrittenRequest]) -> list[Question]:
+def make_questions(phrasings: Sequence[HandwrittenRequest]) -> list[EvaluationQuestion]:
     """Requests to the calculator as questions."""
-    return [Question(one.id, one.kind, one.prompts, partial(_score_last, one)) for one in phrasings]
+    return [EvaluationQuestion(one.id, one.kind, one.prompts, partial(_score_last, one)) for one in phrasings]
 
 
-def draw_long_results(count: int, seed: int) -> Iterator[Question]:
+def draw_long_results(count: int, seed: int) -> Iterator[EvaluationQuestion]:
     """Products with long results, `count` of each kind: of 24 digits, and of 5 to 12, whose digits a reply groups."""
     rng = random.Random(seed)
     for number in range(count):

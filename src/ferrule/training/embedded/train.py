@@ -25,7 +25,7 @@ from torch import Tensor
 
 from ferrule.errors import ModelError, SettingsError
 from ferrule.tokens.word_tokenizer import WordTokenizer
-from ferrule.training.embedded.batches import IGNORED, Batches, Part, load_file, split_batch
+from ferrule.training.embedded.batches import IGNORED, Batches, BatchPart, load_file, split_batch
 from ferrule.training.embedded.checkpoint import TOKENIZER, export, write_embedded_tokenizer
 from ferrule.training.embedded.growing import begin_from
 from ferrule.training.embedded.network import Network, Shape
@@ -239,7 +239,7 @@ class _Run:
             self._computed.copy_weights(self._network)
         return loss
 
-    def _add_gradients(self, part: Part) -> float:
+    def _add_gradients(self, part: BatchPart) -> float:
         hidden = self._computed.compute_hidden(part.ids, self._computed.get_mask(part.ids.shape[1]))
         has_target = part.targets != IGNORED
         losses = self._computed.compute_target_losses(hidden, part.targets) * part.weights[has_target]

@@ -18,7 +18,7 @@ from ferrule.training.synth.tool_use.conversations import PlainKind, ToolConvers
 from ferrule.training.synth.tool_use.template_parsing import parse_tool_templates
 from ferrule.training.synth.tool_use.templates import ToolTemplate
 from ferrule.training.synth.tool_use.withheld_calculations import withhold_calculation
-from ferrule.training.synth.turns import Plan, draw_turns, plan_section
+from ferrule.training.synth.turns import TurnPlan, draw_turns, plan_section
 from ferrule.training.synth.wheel import Wheel
 
 _FOLLOW_SHARE = 0.45
@@ -105,7 +105,7 @@ EARLY = Mix(several_turns=0.0, most_characters=160, tools=0.5, most_tool_charact
 class _Source:
     """A section prepared for drawing."""
 
-    plan: Plan
+    plan: TurnPlan
     phrasings: Wheel[Phrasing]
 
 

@@ -63,7 +63,7 @@ class DrawnValues:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TurnPlan:
     """A section with everything that can be computed before drawing."""
 
     section: Section
@@ -73,7 +73,7 @@ class Plan:
     raw_result: bool
 
 
-def plan_section(section: Section) -> Plan:
+def plan_section(section: Section) -> TurnPlan:
     """What drawing from a section needs, computed once."""
     needed = find_needed(section)
     if section.opening is not None:
@@ -83,7 +83,7 @@ def plan_section(section: Section) -> Plan:
     template = "".join(piece if isinstance(piece, str) else f"{{{piece.name}}}" for piece in section.call or ())
     second = "".join(piece if isinstance(piece, str) else f"{{{piece.name}}}" for piece in section.second or ())
     reply = "".join(piece for piece in section.reply if isinstance(piece, str))
-    return Plan(
+    return TurnPlan(
         section,
         tuple(sorted(needed)),
         tuple((match[1], match[2]) for match in _LETTER_COUNT.finditer(template + second)),
@@ -93,7 +93,7 @@ def plan_section(section: Section) -> Plan:
 
 
 def draw_turns(
-    rng: random.Random, source: Plan, phrasing: Phrasing, *, held_out: bool = False, previous: str | None = None
+    rng: random.Random, source: TurnPlan, phrasing: Phrasing, *, held_out: bool = False, previous: str | None = None
 ) -> tuple[Turn, ...] | None:
     """A turn of a section, after the turn of its opening if it has one.
 
@@ -117,7 +117,7 @@ def draw_turns(
     return Turn(add_noise(rng, _make_pieces(rng, before, drawn), "chat"), (), source.section.opened), turn
 
 
-def _answer(rng: random.Random, source: Plan, parts: list[str | Slot], drawn: DrawnValues) -> Turn | None:
+def _answer(rng: random.Random, source: TurnPlan, parts: list[str | Slot], drawn: DrawnValues) -> Turn | None:
     section = source.section
     user = add_noise(rng, _make_pieces(rng, parts, drawn), section.kind)
     shown = _list_shown(drawn)
@@ -153,7 +153,7 @@ def _choose_reply(section: Section, result: str) -> Fields:
 
 
 def _draw(
-    rng: random.Random, source: Plan, wanted: set[str], held_out: bool, previous: str | None
+    rng: random.Random, source: TurnPlan, wanted: set[str], held_out: bool, previous: str | None
 ) -> DrawnValues | None:
     section = source.section
     drawn = DrawnValues(sayable=section.kind != "symbols" and rng.random() < 0.16)
@@ -173,7 +173,7 @@ def _draw(
     return drawn if _draw_numbers(rng, section, numeric, drawn, held_out) else None
 
 
-def _draw_text(rng: random.Random, name: str, base: str, source: Plan, drawn: DrawnValues, held_out: bool) -> None:
+def _draw_text(rng: random.Random, name: str, base: str, source: TurnPlan, drawn: DrawnValues, held_out: bool) -> None:
     if base == "expr":
         drawn.expressions[name] = draw_expression(rng, held_out=held_out)
     elif base == "list":
@@ -234,7 +234,7 @@ def _make_multiples(rng: random.Random, where: Condition, drawn: DrawnValues, fr
                 drawn.numbers[multiple] = Number(str(product))
 
 
-def _write_call(source: Plan, fields: Fields, drawn: DrawnValues) -> str:
+def _write_call(source: TurnPlan, fields: Fields, drawn: DrawnValues) -> str:
     calls = {name: number.call for name, number in drawn.numbers.items()}
     calls |= drawn.texts | {name: expression.call for name, expression in drawn.expressions.items()}
     for name, numbers in drawn.lists.items():

@@ -8,7 +8,7 @@ from ferrule.training.synth.numbers import Number
 from ferrule.training.synth.tool_use.calls import show_value
 from ferrule.training.synth.tool_use.offers import KEY
 from ferrule.training.synth.tool_use.sources import draw_number_text, draw_text
-from ferrule.training.synth.tool_use.templates import Parameter, Scalar, Value
+from ferrule.training.synth.tool_use.templates import Scalar, TemplateParameter, Value
 from ferrule.training.synth.wheel import pick
 from ferrule.training.synth.words import number_fits, quote
 
@@ -30,7 +30,9 @@ class SaidValue:
     is_sentence: bool = False
 
 
-def draw_value(rng: random.Random, parameter: Parameter, *, held_out: bool = False, unlike: Value = None) -> Value:
+def draw_value(
+    rng: random.Random, parameter: TemplateParameter, *, held_out: bool = False, unlike: Value = None
+) -> Value:
     """A value of a parameter, if possible neither its default nor `unlike`."""
     value: Value = None
     for _ in range(4):
@@ -40,7 +42,7 @@ def draw_value(rng: random.Random, parameter: Parameter, *, held_out: bool = Fal
     return value
 
 
-def _draw_value(rng: random.Random, parameter: Parameter, held_out: bool) -> Value:
+def _draw_value(rng: random.Random, parameter: TemplateParameter, held_out: bool) -> Value:
     if not parameter.type.is_list:
         return _draw_scalar(rng, parameter, held_out)
     values: list[Scalar] = []
@@ -54,7 +56,7 @@ def _draw_value(rng: random.Random, parameter: Parameter, held_out: bool) -> Val
     return values
 
 
-def _draw_scalar(rng: random.Random, parameter: Parameter, held_out: bool) -> Scalar:
+def _draw_scalar(rng: random.Random, parameter: TemplateParameter, held_out: bool) -> Scalar:
     type_ = parameter.type
     if type_.options:
         return pick(rng, type_.options)
@@ -80,7 +82,13 @@ def _draw_string(rng: random.Random, source: str | tuple[str, ...], held_out: bo
 
 
 def say_value(
-    rng: random.Random, parameter: Parameter, value: Value, *, before: str = "", after: str = "", is_clear: bool = False
+    rng: random.Random,
+    parameter: TemplateParameter,
+    value: Value,
+    *,
+    before: str = "",
+    after: str = "",
+    is_clear: bool = False,
 ) -> SaidValue:
     """A value between the characters `before` and `after`; with `is_clear` in quotes where its end isn't plain."""
     if not isinstance(value, list):
@@ -100,7 +108,7 @@ def say_value(
 
 
 def _say_scalar(
-    rng: random.Random, parameter: Parameter, value: Value, before: str, after: str, is_clear: bool
+    rng: random.Random, parameter: TemplateParameter, value: Value, before: str, after: str, is_clear: bool
 ) -> SaidValue:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if _is_number_of_something(parameter):
@@ -118,7 +126,7 @@ def _say_scalar(
     return SaidValue(said, is_bare, is_bare and parameter.source == "text")
 
 
-def _is_number_of_something(parameter: Parameter) -> bool:
+def _is_number_of_something(parameter: TemplateParameter) -> bool:
     """Whether a number is a name: a year, or the number of an invoice. Nobody groups its digits."""
     return parameter.name == KEY or (parameter.low >= 1000 and parameter.high <= 2200)
 

@@ -11,7 +11,7 @@ from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.tool_use.arguments import draw_value, say_value
 from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
 from ferrule.training.synth.tool_use.offers import OfferedTool
-from ferrule.training.synth.tool_use.templates import Parameter, Value
+from ferrule.training.synth.tool_use.templates import TemplateParameter, Value
 from ferrule.training.synth.wheel import pick
 
 _YES = (
@@ -78,7 +78,7 @@ def say_no(rng: random.Random) -> str:
 
 
 def say_missing(
-    rng: random.Random, tool: OfferedTool, missing: Sequence[Parameter], held_out: bool
+    rng: random.Random, tool: OfferedTool, missing: Sequence[TemplateParameter], held_out: bool
 ) -> tuple[str, dict[str, Value]]:
     """The turn that gives what was missing, and its values."""
     values = {p.name: draw_value(rng, p, held_out=held_out) for p in missing}
@@ -120,7 +120,7 @@ def _write(
     rng: random.Random,
     form: str,
     tool: OfferedTool,
-    parameter: Parameter,
+    parameter: TemplateParameter,
     values: Mapping[str, Value],
     old: Value = None,
 ) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ferrule.training.synth.tool_use.naming import draw_opaque_name, style_name, style_parameter
-from ferrule.training.synth.tool_use.templates import Parameter, ToolTemplate
+from ferrule.training.synth.tool_use.templates import TemplateParameter, ToolTemplate
 from ferrule.training.synth.wheel import pick
 
 CALCULATOR = "calculator"
@@ -30,7 +30,7 @@ class OfferedTool:
         return len(self.name) + 2 + signature + (4 + min(len(self.description), 120) if self.description else 0) + 1
 
     @property
-    def required(self) -> tuple[Parameter, ...]:
+    def required(self) -> tuple[TemplateParameter, ...]:
         """The parameters that a call can't do without."""
         return tuple(parameter for parameter in self.template.parameters if parameter.required)
 
@@ -44,7 +44,7 @@ class OfferedTool:
         return {"name": self.name, "description": self.description, "parameters": parameters}
 
 
-def make_schema(parameter: Parameter) -> dict[str, Any]:
+def make_schema(parameter: TemplateParameter) -> dict[str, Any]:
     """The JSON Schema of a parameter; one that is None by default has no default there."""
     type_ = parameter.type
     schema: dict[str, Any] = {"type": _JSON_TYPES[type_.scalar]}
@@ -57,7 +57,7 @@ def make_schema(parameter: Parameter) -> dict[str, Any]:
     return schema
 
 
-def _estimate_type(parameter: Parameter) -> int:
+def _estimate_type(parameter: TemplateParameter) -> int:
     type_ = parameter.type
     length = sum(len(str(option)) + 5 for option in type_.options) if type_.options else len(type_.scalar)
     length += 6 if type_.is_list else 0

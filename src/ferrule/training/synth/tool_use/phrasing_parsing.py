@@ -7,10 +7,10 @@ from ferrule.training.synth.tool_use.templates import (
     Alternatives,
     DrawnPart,
     Node,
-    Parameter,
     ResultTemplate,
-    Setting,
-    Slot,
+    TemplateParameter,
+    TemplateSetting,
+    TemplateSlot,
     ToolPhrasing,
 )
 from ferrule.training.synth.tool_use.type_parsing import SOURCES, parse_range, parse_value
@@ -21,7 +21,7 @@ _PART = re.compile(r"<([^<>]+)>|\{([A-Za-z]\w*)\}")
 _NUMBER = re.compile(r"(int|float)\s+(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)\Z")
 
 
-def parse_tool_phrasing(text: str, line: int, parameters: Mapping[str, Parameter]) -> ToolPhrasing:
+def parse_tool_phrasing(text: str, line: int, parameters: Mapping[str, TemplateParameter]) -> ToolPhrasing:
     """The phrasing on one line; `?` before it marks one that lacks an argument. Raises ValueError with the reason."""
     is_incomplete = text.startswith("?")
     parser = _PhrasingParser(text[1:].strip() if is_incomplete else text, parameters)
@@ -31,7 +31,7 @@ def parse_tool_phrasing(text: str, line: int, parameters: Mapping[str, Parameter
 class _PhrasingParser:
     """A recursive parser: it has read `text` up to `at`."""
 
-    def __init__(self, text: str, parameters: Mapping[str, Parameter]) -> None:
+    def __init__(self, text: str, parameters: Mapping[str, TemplateParameter]) -> None:
         self.text, self.parameters, self.at = text, parameters, 0
 
     def parse(self) -> Node:
@@ -42,7 +42,7 @@ class _PhrasingParser:
         return node
 
     def _parse_sequence(self, closers: str) -> Node:
-        items: list[str | Slot | Setting | Alternatives] = []
+        items: list[str | TemplateSlot | TemplateSetting | Alternatives] = []
         literal = ""
         while self.at < len(self.text):
             char = self.text[self.at]
@@ -65,7 +65,7 @@ class _PhrasingParser:
                 self.at += 1
         return (*items, literal) if literal else tuple(items)
 
-    def _parse_group(self) -> list[str | Slot | Setting | Alternatives]:
+    def _parse_group(self) -> list[str | TemplateSlot | TemplateSetting | Alternatives]:
         """A choice; without a `|` the parentheses are text, such as `({minutes} min)`."""
         start = self.at
         nodes: list[Node] = []
@@ -77,13 +77,13 @@ class _PhrasingParser:
         self.at += 1
         return [Alternatives(tuple(nodes))] if len(nodes) > 1 else ["(", *nodes[0], ")"]
 
-    def _parse_brace(self) -> Slot | Setting:
+    def _parse_brace(self) -> TemplateSlot | TemplateSetting:
         start = self.at
         slot = _SLOT.match(self.text, start)
         if slot:
             self.at = slot.end()
             self._find_parameter(slot[1])
-            return Slot(slot[1])
+            return TemplateSlot(slot[1])
         setting = _SETTING.match(self.text, start)
         # The value ends at a colon and a space: a value may be a time such as 12:30.
         end = self.text.find(": ", setting.end()) if setting else -1
@@ -98,24 +98,24 @@ class _PhrasingParser:
         self.at += 1
         if not words:
             raise ValueError(f"{{{setting[1]}=…}} at column {start + 1} has no words")
-        return Setting(setting[1], value, words)
+        return TemplateSetting(setting[1], value, words)
 
-    def _find_parameter(self, name: str) -> Parameter:
+    def _find_parameter(self, name: str) -> TemplateParameter:
         if name not in self.parameters:
             raise ValueError(f"{{{name}}} is no parameter of this tool ({', '.join(self.parameters) or 'it has none'})")
         return self.parameters[name]
 
 
-def parse_result(text: str, line: int, parameters: Mapping[str, Parameter]) -> ResultTemplate:
+def parse_result(text: str, line: int, parameters: Mapping[str, TemplateParameter]) -> ResultTemplate:
     """A result: literal text with `<int 1..9>`, `<a; b>`, `<city>` and `{parameter}`. Raises ValueError."""
-    parts: list[str | DrawnPart | Slot] = []
+    parts: list[str | DrawnPart | TemplateSlot] = []
     end = 0
     for match in _PART.finditer(text):
         parts.append(text[end : match.start()])
         if match[2]:
             if match[2] not in parameters:
                 raise ValueError(f"{{{match[2]}}} is no parameter of this tool")
-            parts.append(Slot(match[2]))
+            parts.append(TemplateSlot(match[2]))
         else:
             parts.append(_parse_drawn_part(match[1].strip()))
         end = match.end()

@@ -10,9 +10,9 @@ from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.tool_use.arguments import draw_value, say_value
 from ferrule.training.synth.tool_use.offers import OfferedTool
 from ferrule.training.synth.tool_use.templates import (
-    Parameter,
-    Setting,
-    Slot,
+    TemplateParameter,
+    TemplateSetting,
+    TemplateSlot,
     ToolPhrasing,
     Value,
     expand_phrasing,
@@ -57,7 +57,7 @@ class ToolRequest:
     tool: OfferedTool
     pieces: list[Piece]
     values: dict[str, Value]
-    missing: tuple[Parameter, ...] = ()
+    missing: tuple[TemplateParameter, ...] = ()
     ends_with: str | None = None
     """The parameter whose value ends the request."""
 
@@ -101,12 +101,12 @@ def _draw_incomplete(rng: random.Random, tool: OfferedTool, held_out: bool, is_c
 
 
 def _fill(rng: random.Random, tool: OfferedTool, phrasing: ToolPhrasing, held_out: bool, is_clear: bool) -> ToolRequest:
-    parts: list[str | Slot | Setting] = []
+    parts: list[str | TemplateSlot | TemplateSetting] = []
     expand_phrasing(phrasing.node, rng, parts)
     values: dict[str, Value] = {}
     pieces: list[Piece] = []
     for place, part in enumerate(parts):
-        if isinstance(part, Setting):
+        if isinstance(part, TemplateSetting):
             values[part.parameter] = part.value
         elif isinstance(part, str):
             pieces.append(Piece(part))
@@ -124,14 +124,16 @@ def _fill(rng: random.Random, tool: OfferedTool, phrasing: ToolPhrasing, held_ou
             pieces.append(Piece(said.text, fixed=True, open_ended=said.is_open, is_last=said.is_sentence))
     _use_singular(parts, values, pieces)
     last = parts[-1]
-    return ToolRequest(tool, pieces, values, ends_with=last.parameter if isinstance(last, Slot) else None)
+    return ToolRequest(tool, pieces, values, ends_with=last.parameter if isinstance(last, TemplateSlot) else None)
 
 
-def _use_singular(parts: list[str | Slot | Setting], values: Mapping[str, Value], pieces: list[Piece]) -> None:
+def _use_singular(
+    parts: list[str | TemplateSlot | TemplateSetting], values: Mapping[str, Value], pieces: list[Piece]
+) -> None:
     """`1 days` as `1 day`."""
-    written = [part for part in parts if not isinstance(part, Setting)]
+    written = [part for part in parts if not isinstance(part, TemplateSetting)]
     for part, piece in zip(written[:-1], pieces[1:], strict=True):
-        if isinstance(part, Slot) and values[part.parameter] == 1 and not piece.fixed:
+        if isinstance(part, TemplateSlot) and values[part.parameter] == 1 and not piece.fixed:
             match = _PLURAL.match(piece.text)
             if match and not match[1].endswith(_SIBILANT):
                 piece.text = " " + match[1][:-1] + piece.text[match.end() :]
@@ -162,7 +164,7 @@ def _mention_options(rng: random.Random, request: ToolRequest, held_out: bool) -
 
 
 def _draw_explicit(
-    rng: random.Random, tool: OfferedTool, held_out: bool, is_clear: bool, given: tuple[Parameter, ...]
+    rng: random.Random, tool: OfferedTool, held_out: bool, is_clear: bool, given: tuple[TemplateParameter, ...]
 ) -> ToolRequest:
     """A request that names the tool and its parameters, as any tool can be asked for."""
     name = tool.name if rng.random() < 0.5 else split_name(tool.name)

@@ -9,9 +9,9 @@ from ferrule.training.synth.grammar import Problem
 from ferrule.training.synth.tool_use.phrasing_parsing import parse_result, parse_tool_phrasing
 from ferrule.training.synth.tool_use.templates import (
     DrawnPart,
-    Parameter,
     ResultTemplate,
-    Slot,
+    TemplateParameter,
+    TemplateSlot,
     ToolPhrasing,
     ToolTemplate,
     find_parameters,
@@ -139,8 +139,8 @@ class _FileCheck:
                 self._report(line, f"{name!r} is no name of a tool: letters, digits and _ only")
         return names
 
-    def _read_parameters(self, draft: _Draft) -> list[Parameter]:
-        found: list[Parameter] = []
+    def _read_parameters(self, draft: _Draft) -> list[TemplateParameter]:
+        found: list[TemplateParameter] = []
         for line, name, text in draft.parameters:
             try:
                 parameter = parse_parameter(name, text)
@@ -152,7 +152,9 @@ class _FileCheck:
             found.append(parameter)
         return found
 
-    def _read_results(self, lines: list[tuple[int, str]], parameters: Mapping[str, Parameter]) -> list[ResultTemplate]:
+    def _read_results(
+        self, lines: list[tuple[int, str]], parameters: Mapping[str, TemplateParameter]
+    ) -> list[ResultTemplate]:
         found = []
         for line, text in lines:
             try:
@@ -164,7 +166,7 @@ class _FileCheck:
                 found.append(result)
         return found
 
-    def _read_phrasings(self, draft: _Draft, parameters: Mapping[str, Parameter]) -> list[ToolPhrasing]:
+    def _read_phrasings(self, draft: _Draft, parameters: Mapping[str, TemplateParameter]) -> list[ToolPhrasing]:
         found = []
         for line, text in draft.phrasings:
             try:
@@ -181,7 +183,7 @@ def _split(text: str) -> tuple[str, ...]:
     return tuple(entry.strip() for entry in text.split("|") if entry.strip())
 
 
-def _check_phrasing(phrasing: ToolPhrasing, parameters: Mapping[str, Parameter]) -> None:
+def _check_phrasing(phrasing: ToolPhrasing, parameters: Mapping[str, TemplateParameter]) -> None:
     required = {name for name, parameter in parameters.items() if parameter.required}
     missing = sorted(required - find_parameters(phrasing.node, certain=True))
     if missing and not phrasing.is_incomplete:
@@ -195,7 +197,7 @@ def _check_phrasing(phrasing: ToolPhrasing, parameters: Mapping[str, Parameter])
             raise ValueError(f"{{{name}}}: {reason}")
 
 
-def _find_value_problem(parameter: Parameter) -> str | None:
+def _find_value_problem(parameter: TemplateParameter) -> str | None:
     """Why no value of a parameter can be drawn and written."""
     if parameter.is_drawable:
         return None
@@ -206,7 +208,7 @@ def _find_value_problem(parameter: Parameter) -> str | None:
     return "the parameter needs a range to be drawn from: int 1..14"
 
 
-def _check_json(result: ResultTemplate, parameters: Mapping[str, Parameter]) -> None:
+def _check_json(result: ResultTemplate, parameters: Mapping[str, TemplateParameter]) -> None:
     """Fill a JSON result with samples, which must give JSON. Raises ValueError."""
     if not result.is_json:
         return
@@ -223,9 +225,9 @@ def _check_json(result: ResultTemplate, parameters: Mapping[str, Parameter]) -> 
         raise ValueError(f"no JSON when filled ({text}): {error}; texts stand in double quotes") from error
 
 
-def _is_bare_json(part: DrawnPart | Slot, parameters: Mapping[str, Parameter]) -> bool:
+def _is_bare_json(part: DrawnPart | TemplateSlot, parameters: Mapping[str, TemplateParameter]) -> bool:
     """Whether a part that isn't in quotes is written as JSON: a value of an argument always is."""
-    if isinstance(part, Slot):
+    if isinstance(part, TemplateSlot):
         return part.parameter in parameters
     return part.kind in ("int", "float", "bool") or all(_is_json(option) for option in part.options)
 

@@ -25,7 +25,7 @@ class ValueType:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class TemplateParameter:
     """A parameter. `source` is the name of a source of texts, or texts of its own; `low` and `high` bound a number.
 
     A parameter that is not `required` may have no `default`: then it is None.
@@ -48,14 +48,14 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class TemplateSlot:
     """The place of a parameter's value in a phrasing or a result."""
 
     parameter: str
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TemplateSetting:
     """Words of a phrasing that set a parameter to a certain value: `{alerts=True: with alerts}`."""
 
     parameter: str
@@ -70,7 +70,7 @@ class Alternatives:
     nodes: tuple["Node", ...]
 
 
-Node = tuple[str | Slot | Setting | Alternatives, ...]
+Node = tuple[str | TemplateSlot | TemplateSetting | Alternatives, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class ResultTemplate:
     """A result or an error of a tool: literal text, drawn parts, and values of arguments; `is_json` by its start."""
 
     line: int
-    parts: tuple[str | DrawnPart | Slot, ...]
+    parts: tuple[str | DrawnPart | TemplateSlot, ...]
     is_json: bool
 
 
@@ -117,13 +117,13 @@ class ToolTemplate:
     domain: str
     names: tuple[str, ...]
     abouts: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[TemplateParameter, ...]
     results: tuple[ResultTemplate, ...]
     errors: tuple[ResultTemplate, ...]
     phrasings: tuple[ToolPhrasing, ...]
     is_invented: bool = False
 
-    def get_parameter(self, name: str) -> Parameter:
+    def get_parameter(self, name: str) -> TemplateParameter:
         """The parameter of this name, which the parser has made sure of."""
         return next(parameter for parameter in self.parameters if parameter.name == name)
 
@@ -132,7 +132,7 @@ def find_parameters(node: Node, *, certain: bool = False) -> set[str]:
     """Names of the parameters that a phrasing writes or sets; with `certain`, those in every expansion of it."""
     names: set[str] = set()
     for item in node:
-        if isinstance(item, Slot | Setting):
+        if isinstance(item, TemplateSlot | TemplateSetting):
             names.add(item.parameter)
         elif isinstance(item, Alternatives):
             inner = [find_parameters(alternative, certain=certain) for alternative in item.nodes]
@@ -144,19 +144,19 @@ def find_slot_names(node: Node) -> set[str]:
     """Names of the parameters whose drawn value a phrasing writes."""
     names: set[str] = set()
     for item in node:
-        if isinstance(item, Slot):
+        if isinstance(item, TemplateSlot):
             names.add(item.parameter)
         elif isinstance(item, Alternatives):
             names |= set.union(*map(find_slot_names, item.nodes))
     return names
 
 
-def expand_phrasing(node: Node, rng: random.Random, parts: list[str | Slot | Setting]) -> None:
+def expand_phrasing(node: Node, rng: random.Random, parts: list[str | TemplateSlot | TemplateSetting]) -> None:
     """Draw one expansion of a phrasing, in order, appended to `parts`. The words of a setting follow it."""
     for item in node:
         if isinstance(item, Alternatives):
             expand_phrasing(pick(rng, item.nodes), rng, parts)
         else:
             parts.append(item)
-            if isinstance(item, Setting):
+            if isinstance(item, TemplateSetting):
                 expand_phrasing(item.words, rng, parts)

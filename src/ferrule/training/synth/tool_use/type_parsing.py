@@ -5,7 +5,7 @@ import keyword
 import re
 from typing import get_args
 
-from ferrule.training.synth.tool_use.templates import Parameter, Scalar, ScalarName, Value, ValueType
+from ferrule.training.synth.tool_use.templates import Scalar, ScalarName, TemplateParameter, Value, ValueType
 from ferrule.training.synth.words import split_words
 
 SOURCES = frozenset(
@@ -25,7 +25,7 @@ _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)\Z")
 _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {"str": str, "int": int, "float": (int, float), "bool": bool}
 
 
-def parse_parameter(name: str, text: str) -> Parameter:
+def parse_parameter(name: str, text: str) -> TemplateParameter:
     """A parameter from the text after its name and colon. Raises ValueError with the reason."""
     match = _LINE.match(text.strip())
     if not match:
@@ -41,7 +41,7 @@ def parse_parameter(name: str, text: str) -> Parameter:
         if keyword.iskeyword(other):
             raise ValueError(f"{other!r} is a keyword of Python, which can't name an argument")
     source = _parse_source(match["source"], type_)
-    return Parameter(name, type_, source, low, high, decimals, required, default, others)
+    return TemplateParameter(name, type_, source, low, high, decimals, required, default, others)
 
 
 def _parse_type(text: str) -> tuple[ValueType, float, float, int]:

@@ -8,8 +8,8 @@ import pytest
 import ferrule
 from ferrule.conversation import Conversation, ToolCall, assistant, system, user
 from ferrule.errors import TokenizerError
-from ferrule.tokens.chat_template import load_dialect
 from ferrule.tokens.render import render
+from ferrule.tokens.template_loading import load_dialect
 from ferrule.toolspec import ToolSpec
 
 TEMPLATE = (

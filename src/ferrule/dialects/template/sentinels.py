@@ -32,7 +32,7 @@ from ferrule.toolspec import ToolSpec
 if TYPE_CHECKING:
     from ferrule.dialects.template.engine import TemplateEngine
     from ferrule.dialects.template.probe import TemplateFacts
-    from ferrule.dialects.template.recording import Recording
+    from ferrule.dialects.template.recording import TemplateRecording
 
 
 _ANALYSES_KEPT = 128
@@ -41,7 +41,7 @@ _BEGINNINGS_KEPT = 10_000_000  # characters
 
 
 @dataclass(slots=True)
-class Analysis:
+class TemplateAnalysis:
     """What the renderings of a conversation show that doesn't depend on its contents."""
 
     whole: Cut
@@ -54,7 +54,7 @@ class RenderingCache:
     """What earlier conversations of a template showed: conversations often differ only in their contents, or begin like
     an earlier one that has grown since."""
 
-    analyses: dict[Hashable, Analysis] = field(default_factory=dict)
+    analyses: dict[Hashable, TemplateAnalysis] = field(default_factory=dict)
     _beginnings: dict[Hashable, str] = field(default_factory=dict)
     _size: int = 0
 
@@ -92,11 +92,11 @@ class Rendering:
         self._tools = encode_tools(tools, self._slots.put)
         self._messages = encode_messages(conversation, learned.shape, self._slots.put)
         self._kept: dict[tuple[int, bool], str] = {}
-        self._recordings: list[tuple[bool, Recording]] = []
+        self._recordings: list[tuple[bool, TemplateRecording]] = []
         self._cache, kept = cache, cache.analyses
         key = self._make_key()
         found = kept.get(key)
-        self._analysis = found or Analysis(Cut.make(self._render_beginning(len(self._messages), False), slots))
+        self._analysis = found or TemplateAnalysis(Cut.make(self._render_beginning(len(self._messages), False), slots))
         self.whole = replace(self._analysis.whole, slots=slots)
         if found is None and key is not None and len(self.whole.text) <= _LONGEST_KEPT:
             if len(kept) >= _ANALYSES_KEPT:
