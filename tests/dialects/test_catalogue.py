@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.dialects import get_dialect, get_notation
+from ferrule.dialects import get_dialect, get_notation, list_dialects
 from ferrule.dialects.catalogue import load_families
 from ferrule.errors import DialectError
 
@@ -56,3 +56,7 @@ def test_each_name_and_alias_is_that_of_one_notation():
 def test_a_name_that_is_not_a_text_is_refused(find, name):
     with pytest.raises(DialectError, match="must be a text, not"):
         find(name)
+
+
+def test_a_dialect_that_declares_no_grammar_allows_any_text():
+    assert {name: get_dialect(name).grammar((), None) for name in list_dialects()} == dict.fromkeys(list_dialects())
