@@ -5,6 +5,8 @@ FERRULE_STRICT_SKIPS=1 a reason that `skips.txt` doesn't allow fails the run.
 """
 
 import asyncio
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -50,6 +52,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SLOW))
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from going through all modules and tests again and again."""
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # some libraries print what is left at the end
 
 
 @pytest.hookimpl(wrapper=True)

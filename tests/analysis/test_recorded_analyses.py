@@ -17,11 +17,14 @@ from ferrule.analysis.recording import record_analysis, replay_analysis
 from ferrule.analysis.report import render_notebook, render_report
 
 np = pytest.importorskip("numpy")
-pytest.importorskip("pandas")
-datasets = pytest.importorskip("sklearn.datasets")
-sm = pytest.importorskip("statsmodels.api")
 
 ALL = (SALES, *PUBLISHED)
+
+
+def import_datasets(name: str) -> Any:
+    """Import a library's published data where a test needs it: at the top, each process of a run would take seconds."""
+    pytest.importorskip("pandas")
+    return pytest.importorskip(name)
 
 
 async def replay(analysis: WrittenAnalysis) -> AnalysisResult:
@@ -47,7 +50,7 @@ async def test_it_is_complete_and_every_number_has_a_source(analysis: WrittenAna
 
 async def test_iris_by_sums_of_squares_and_by_nearest_means() -> None:
     found = values(await replay(PUBLISHED[0]))
-    rows, species = datasets.load_iris(return_X_y=True)
+    rows, species = import_datasets("sklearn.datasets").load_iris(return_X_y=True)
     means = np.array([rows[species == one].mean(axis=0) for one in range(3)])
     between = 50 * ((means - rows.mean(axis=0)) ** 2).sum(axis=0) / 2
     within = ((rows - means[species]) ** 2).sum(axis=0) / 147
@@ -68,7 +71,7 @@ async def test_iris_by_sums_of_squares_and_by_nearest_means() -> None:
 
 async def test_diabetes_by_the_normal_equations() -> None:
     found = values(await replay(PUBLISHED[1]))["t1"]
-    rows, target = datasets.load_diabetes(return_X_y=True, scaled=False)
+    rows, target = import_datasets("sklearn.datasets").load_diabetes(return_X_y=True, scaled=False)
     design = np.column_stack([np.ones(len(rows)), rows])
     solved = np.linalg.solve(design.T @ design, design.T @ target)
     assert list(found["coefficients"].values()) == pytest.approx(list(solved), rel=1e-6)
@@ -82,7 +85,7 @@ async def test_diabetes_by_the_normal_equations() -> None:
 
 async def test_wine_by_eigenvalues_and_by_counted_pairs() -> None:
     found = values(await replay(PUBLISHED[2]))
-    rows, cultivar = datasets.load_wine(return_X_y=True)
+    rows, cultivar = import_datasets("sklearn.datasets").load_wine(return_X_y=True)
     scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     shares = np.linalg.eigvalsh(np.cov(scaled.T))[::-1].cumsum() / np.trace(np.cov(scaled.T))
     assert found["t1"]["cumulative"] == pytest.approx(list(shares))
@@ -108,7 +111,7 @@ def cluster(rows: Any, seed: int) -> tuple[float, Any]:
 
 async def test_macrodata_by_covariances() -> None:
     found = values(await replay(PUBLISHED[3]))["t2"]
-    table = sm.datasets.macrodata.load_pandas().data
+    table = import_datasets("statsmodels.api").datasets.macrodata.load_pandas().data
     growth, change = 100 * np.diff(np.log(table["realgdp"])), np.diff(table["unemp"])
     slope = np.cov(growth, change)[0, 1] / growth.var(ddof=1)
     assert found["slope"] == pytest.approx(slope)
@@ -121,7 +124,7 @@ async def test_macrodata_by_covariances() -> None:
 
 async def test_spector_by_newtons_method() -> None:
     found = values(await replay(PUBLISHED[4]))
-    table = sm.datasets.spector.load_pandas().data
+    table = import_datasets("statsmodels.api").datasets.spector.load_pandas().data
     graded = {flag: table[flag == table["PSI"]]["GRADE"].tolist() for flag in (0, 1)}
     shares = [sum(grades) / len(grades) for grades in graded.values()]
     assert [found["t1"]["without"], found["t1"]["with"]] == pytest.approx(shares)

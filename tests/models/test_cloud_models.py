@@ -20,8 +20,13 @@ from ferrule.errors import ModelError, ProviderError
 from ferrule.models.naming import make_hosted_model
 from ferrule.models.providers import PROVIDERS
 
-for package in ("openai", "anthropic", "boto3", "google.auth"):
-    pytest.importorskip(package)
+
+@pytest.fixture(scope="module", autouse=True)
+def _packages() -> None:
+    """Import what the tests need, which takes seconds, where they are run only."""
+    for package in ("openai", "anthropic", "boto3", "google.auth"):
+        pytest.importorskip(package)
+
 
 CLAUDE = "anthropic.claude-sonnet-4-5-20250929-v1:0"
 VARIABLES = (

@@ -44,7 +44,8 @@ from ferrule.training.embedded.scoring import (
 )
 from ferrule.training.synth import Example, Step, Turn, draw_examples
 
-REFUSAL = min(list_refusals())
+REFUSAL = "a refusal"
+"""Stands in a case for the first of the refusals that ship, which take seconds to list."""
 ONE_AT_A_TIME = EvaluationSettings(count=40, together=1, failures=True)
 
 
@@ -124,6 +125,7 @@ ONLY_CALL, ONLY_ANSWER = Score(True, False), Score(False, True)
     ],
 )
 def test_answers_to_phrasings(kind, answer, script, expected) -> None:
+    script = [min(list_refusals()) if turn == REFUSAL else turn for turn in script]
     assert score(kind, answer, *script) == expected
 
 
