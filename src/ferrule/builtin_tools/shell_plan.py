@@ -76,7 +76,7 @@ def plan_command(
         return CommandPlan(
             (*_list_unjudged(command, workspace, traits, writable), *named), False, tuple(writable), tuple(hosts)
         )
-    from ferrule.sandbox.shell.command_line import parse_command_line
+    from ferrule.sandbox.shell.command_line.judge import parse_command_line
 
     line = parse_command_line(command, workspace)
     effects = line.effects
@@ -101,7 +101,7 @@ def plan_command(
 def _list_reads(command: str, workspace: str) -> tuple[Effect, ...]:
     """The effects of a command where nothing can be written: it may read anything, unless more is known of it."""
     if _can_parse():
-        from ferrule.sandbox.shell.command_line import parse_command_line
+        from ferrule.sandbox.shell.command_line.judge import parse_command_line
 
         line = parse_command_line(command, workspace)
         if line.problem is None and line.only_reads:

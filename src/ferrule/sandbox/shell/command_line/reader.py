@@ -8,6 +8,7 @@ nodes are read, each leaf must look like what it is said to be, and between two 
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ferrule.sandbox.shell.command_line.redirections import RedirectionReader, add_redirections
@@ -46,9 +47,12 @@ class TreeReader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._words = WordReader(data, self._read_substitution)
-        self._redirections = RedirectionReader(data, self._words)
         self.substitutions = 0
         """How many were read so far."""
+
+    @cached_property
+    def _redirections(self) -> RedirectionReader:
+        return RedirectionReader(self._data, self._words)
 
     def read(self, root: Node) -> Sequence:
         """Read the whole tree."""
