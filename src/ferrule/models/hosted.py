@@ -27,8 +27,7 @@ from ferrule.formats.tool_offers import ToolNames
 from ferrule.models import http
 from ferrule.models.failures import explain_error_event, explain_status
 from ferrule.models.gateway import NOT_YET, Gateway, PromptTooLong, RequestFailure, get_gateway
-from ferrule.models.key_source import KeyFunction, KeySource
-from ferrule.models.keys import read_keys
+from ferrule.models.keys import KeyFunction, KeySource, read_keys
 from ferrule.models.protocol import ModelSettings, refuse_unknown_settings, refuse_unoffered_choice
 from ferrule.models.providers import Provider, find_provider
 from ferrule.toolspec import ToolSpec

@@ -15,8 +15,7 @@ from typing import Final, Literal, TypedDict
 
 from ferrule.analysis.numbers import patterns
 from ferrule.analysis.numbers.bounds import Bound, is_of_p_value, read_bound
-from ferrule.analysis.numbers.dates import read_days
-from ferrule.analysis.numbers.patterns import SPACES
+from ferrule.analysis.numbers.patterns import SPACES, read_days
 from ferrule.analysis.numbers.units import Unit, read_unit
 
 Role = Literal["quantity", "year", "ordinal"]

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ferrule.analysis.numbers.dates import find_days
 from ferrule.analysis.numbers.finding import LARGEST
 from ferrule.analysis.numbers.matching import NumberLink, SourceIndex, match_numbers
+from ferrule.analysis.numbers.patterns import find_days
 from ferrule.analysis.numbers.source_numbers import NumberSource
 from ferrule.analysis.result import FocusedAnswer
 

@@ -1,8 +1,15 @@
-"""How numbers, years and ordinals are written in English text and in the output of programs, as regular expressions."""
+"""How numbers, years and ordinals are written in English text and in the output of programs, as regular expressions.
+
+Written dates are read as days, so that two can be compared however they are written.
+"""
 
 from __future__ import annotations
 
+import datetime
 import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
 
 from ferrule.arithmetic import english_numbers
 
@@ -213,3 +220,23 @@ UNITS = (
 """What says, in lower case, that the numbers of a source count thousands or millions."""
 EXACT = re.compile(r"[- ]?(?:confidence|CI\b|credible|prediction interval|significance|quantile|percentile|level)")
 """What follows a number that is chosen and never rounded: a 95% confidence interval."""
+
+
+_DAYS: Final = ("%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y")
+
+
+def find_days(text: str) -> Iterator[str]:
+    """The dates of a text, as ISO 8601 has them; both days of one that may be read in two ways."""
+    for match in DATE.finditer(text):
+        yield from read_days(match)
+
+
+def read_days(match: re.Match[str]) -> Iterator[str]:
+    """The days that a match of `DATE` may stand for; none for a time, or a day without a year."""
+    if match["iso"]:
+        yield match[0]
+        return
+    plain = re.sub(r"(?<=[0-9])(?:st|nd|rd|th)\b|\bof\b|[,]|(?<=[a-z])\.", " ", match[0])
+    for form in _DAYS:
+        with suppress(ValueError):
+            yield datetime.datetime.strptime(" ".join(plain.split()), form).date().isoformat()  # noqa: DTZ007

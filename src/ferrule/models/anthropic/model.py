@@ -19,7 +19,7 @@ from ferrule.models.anthropic.stream import AnthropicReader, classify_message_ev
 from ferrule.models.failures import find_message
 from ferrule.models.hosted import EventKind, HostedModel, ProviderRequest, find_version
 from ferrule.models.http import BadStatusError
-from ferrule.models.key_source import KeyFunction
+from ferrule.models.keys import KeyFunction
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import Provider, find_provider
 from ferrule.toolspec import ToolSpec

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.errors import ModelError
 from ferrule.models.cloud.sdk_client import SDKClient, require_packages
-from ferrule.models.key_source import KeyFunction
+from ferrule.models.keys import KeyFunction
 from ferrule.models.openai.chat import OpenAIChat
 from ferrule.models.providers import OpenAIProvider
 

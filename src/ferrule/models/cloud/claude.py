@@ -18,7 +18,7 @@ from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.anthropic.model import AnthropicModel
 from ferrule.models.cloud.sdk_client import SDKClient, require_packages
 from ferrule.models.hosted import ProviderRequest
-from ferrule.models.key_source import KeyFunction
+from ferrule.models.keys import KeyFunction
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import Provider
 from ferrule.toolspec import ToolSpec

@@ -15,7 +15,7 @@ from ferrule.formats.signatures import PartPositions, SignedPiece
 from ferrule.formats.tool_offers import ToolNames, make_parameters_schema
 from ferrule.models.gateway import RequestFailure
 from ferrule.models.hosted import AttemptError, EventKind, HostedModel, ProviderRequest, find_version, get_fields
-from ferrule.models.key_source import KeyFunction
+from ferrule.models.keys import KeyFunction
 from ferrule.models.message_builder import MessageBuilder, read_count
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.providers import Provider

@@ -8,7 +8,7 @@ from typing import Any
 from ferrule.errors import ModelError
 from ferrule.formats.tool_offers import make_strict_schema
 from ferrule.models.hosted import HostedModel
-from ferrule.models.key_source import KeyFunction
+from ferrule.models.keys import KeyFunction
 from ferrule.models.providers import OpenAIProvider, find_provider
 
 SAMPLING = ("temperature", "top_p")

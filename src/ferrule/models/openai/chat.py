@@ -17,7 +17,7 @@ from ferrule.errors import ModelError, choose_advice
 from ferrule.formats.openai import write_messages, write_offers
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import EventKind, ProviderRequest
-from ferrule.models.key_source import KeyFunction
+from ferrule.models.keys import KeyFunction
 from ferrule.models.openai.base import SAMPLING, OpenAIModel, make_answer_schema
 from ferrule.models.openai.chat_stream import ChatReader, classify_chunk, split_completion
 from ferrule.models.protocol import ModelSettings

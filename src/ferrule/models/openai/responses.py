@@ -13,7 +13,7 @@ from ferrule.conversation import Conversation
 from ferrule.formats.openai_responses import MEDIA, write_items, write_offers
 from ferrule.formats.tool_offers import ToolNames
 from ferrule.models.hosted import EventKind, ProviderRequest
-from ferrule.models.key_source import KeyFunction
+from ferrule.models.keys import KeyFunction
 from ferrule.models.openai.base import SAMPLING, OpenAIModel, make_answer_schema
 from ferrule.models.openai.responses_stream import ResponsesReader, classify_response_event, find_error, split_response
 from ferrule.models.protocol import ModelSettings

@@ -9,9 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ferrule._util.word_lists import show_list
-from ferrule.training.synth.example import Example, Turn, write_examples
+from ferrule.training.synth.example import Example, Turn, join_turns, write_examples
 from ferrule.training.synth.grammar import KINDS, GrammarError, Phrasing, Section
-from ferrule.training.synth.pairs import join_turns
 from ferrule.training.synth.parsing import parse_templates
 from ferrule.training.synth.replies import is_number
 from ferrule.training.synth.tool_use.conversations import PlainKind, ToolConversations
