@@ -10,7 +10,6 @@ import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -166,19 +165,6 @@ def test_a_class_that_is_exported_stands_once() -> None:
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name in ferrule.__all__ if names[name] > 1] == []
-
-
-def test_no_imports_go_in_circles() -> None:
-    """What a function imports when it is called is left out: it can't be in the way of loading."""
-    graph = {
-        module: {target for target in find_imports(module, inside_functions=False) if target not in {"ferrule", module}}
-        for module in MODULES
-        if module != "ferrule"
-    }
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        pytest.fail(" → ".join(reversed(error.args[1])))
 
 
 def test_no_source_file_is_long() -> None:
