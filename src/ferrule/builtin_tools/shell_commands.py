@@ -86,7 +86,7 @@ def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a 
         hosts: Hosts = None,
         writable: Writable = None,
     ) -> str:
-        from ferrule.builtin_tools.shell_runs import run_planned, start_planned
+        from ferrule.builtin_tools.shell_runs import run_planned
 
         _check_writable(writable or (), may_write)
         sandbox = find()
@@ -95,7 +95,7 @@ def shell_tool(  # noqa: PLR0913 - options by their names, so that mypy finds a 
         if before_command is not None and not (plan.only_reads or traits.only_reads):
             await before_command()
         if background and jobs is not None:
-            return await start_planned(sandbox, command, plan, jobs)
+            return await jobs.start_planned(sandbox, command, plan)
         seconds = _choose_seconds(timeout, longest, scope)
         return await run_planned(sandbox, command, plan, scope, seconds, can_ask_for_hosts=traits.can_ask_for_hosts)
 

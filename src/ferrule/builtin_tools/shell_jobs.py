@@ -19,6 +19,7 @@ from ferrule.tools.scope import CallScope
 from ferrule.toolspec import Annotations
 
 if TYPE_CHECKING:
+    from ferrule.builtin_tools.shell_plan import CommandPlan
     from ferrule.sandbox.shell import BackgroundCommand, ShellSandbox
 
 __all__ = ["JobState", "ShellJobs"]
@@ -96,6 +97,14 @@ class ShellJobs:
         name = f"job_{len(self._jobs) + 1}"
         self._jobs[name] = _Job(name, await sandbox.start(command, writable=writable, hosts=hosts))
         return name
+
+    async def start_planned(self, sandbox: ShellSandbox, command: str, plan: CommandPlan) -> str:
+        """Start a command of the shell tool and say by which id it can be found. Raises `ToolFailed`."""
+        try:
+            name = await self.start(sandbox, command, writable=plan.writable, hosts=plan.hosts)
+        except FerruleError as error:
+            raise ToolFailed(f"not run: {error}") from error
+        return f"started as {name}; job_output reads what it writes, stop_job stops it"
 
     def list_states(self) -> list[JobState]:
         """The jobs so far, for a person to see."""

@@ -15,11 +15,10 @@ from ferrule.tools.intent import Effect, Intent
 from ferrule.tools.scope import CallScope
 
 if TYPE_CHECKING:
-    from ferrule.builtin_tools.shell_jobs import ShellJobs
     from ferrule.builtin_tools.shell_plan import CommandPlan
     from ferrule.sandbox.shell import CommandResult, ShellSandbox
 
-__all__ = ["describe_end", "render_output", "run_planned", "start_planned"]
+__all__ = ["describe_end", "render_output", "run_planned"]
 
 STDERR: Final = "STDERR:"
 NO_OUTPUT: Final = "(no output)"
@@ -34,15 +33,6 @@ _ENDS: Final[dict[str, str]] = {
 
 _MOST_RUNS: Final = 4
 """A command that asks for more and more hosts (redirections, mirrors) is not run more often."""
-
-
-async def start_planned(sandbox: ShellSandbox, command: str, plan: CommandPlan, jobs: ShellJobs) -> str:
-    """Start a command in the background and say by which id it can be found. Raises `ToolFailed`."""
-    try:
-        name = await jobs.start(sandbox, command, writable=plan.writable, hosts=plan.hosts)
-    except FerruleError as error:
-        raise ToolFailed(f"not run: {error}") from error
-    return f"started as {name}; job_output reads what it writes, stop_job stops it"
 
 
 async def run_planned(
