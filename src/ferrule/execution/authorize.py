@@ -28,15 +28,17 @@ from ferrule.execution.error_results import (
 )
 from ferrule.execution.policy import Policy
 from ferrule.execution.proposals import (
+    IntentTimeout,
     PermittedCall,
     ProposedCall,
     RefusedCall,
     convert_arguments,
     decode_for_journal,
+    find_timeout,
     list_defaults,
+    read_intent,
     to_json_value,
 )
-from ferrule.execution.read_intent import IntentTimeout, find_timeout, read_intent
 from ferrule.execution.rules import Verdict, list_folders, write_definition
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Diff, Intent, is_judged_again

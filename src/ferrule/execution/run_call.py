@@ -33,8 +33,7 @@ from ferrule.execution.error_results import (
 )
 from ferrule.execution.journal import CallRecord, Journal, record_cancelled, record_refused
 from ferrule.execution.locks import LockHolder, get_lock
-from ferrule.execution.proposals import PermittedCall, RefusedCall
-from ferrule.execution.read_intent import find_timeout
+from ferrule.execution.proposals import PermittedCall, RefusedCall, find_timeout
 from ferrule.execution.results import ResultLimits, make_data, make_parts
 from ferrule.execution.threads import ThreadOutcome, ThreadRun, await_outcome
 from ferrule.execution.tool_output import is_in_tool
