@@ -1,4 +1,4 @@
-"""Calls on their way to being run: what each would do, proposed with the policy's verdict, then permitted or refused."""
+"""Calls on their way to being run: their intent, proposed with the policy's verdict, permitted or refused."""
 
 from __future__ import annotations
 
