@@ -24,10 +24,11 @@ from ferrule.sandbox.git.repositories import (
     REDIRECT,
     SETTINGS_FILES,
     list_parts,
+    list_user_settings_files,
     read_pointer_name,
     read_redirect,
 )
-from ferrule.sandbox.git.settings import list_user_settings_files, read_settings
+from ferrule.sandbox.git.settings import read_settings
 from ferrule.sandbox.paths import LinkFollower, is_within, is_within_any, list_ancestors
 
 __all__ = ["ControlFiles", "MissingFile", "NamedPaths", "find_named_paths"]

@@ -1,7 +1,7 @@
 """Finds the paths of a git repository, to protect them or make them writable for one command."""
 
 # Paths are strings here: sorted, compared and resolved by the hundred for each command.
-# ruff: noqa: PTH118, PTH120, PTH208
+# ruff: noqa: PTH111, PTH118, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ __all__ = [
     "list_parts",
     "list_settings_files",
     "list_submodules",
+    "list_user_settings_files",
     "looks_like_repository",
     "read_pointer",
     "read_pointer_name",
@@ -239,3 +240,16 @@ def find_enclosing_repository(workspace: str) -> str | None:
         if os.path.lexists(git):
             return git
     return None
+
+
+def list_user_settings_files() -> Iterator[str]:
+    """The files, existing or not, of settings that the user's git reads in each repository."""
+    environment = os.environ
+    if "GIT_CONFIG_NOSYSTEM" not in environment:
+        yield environment.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
+    if "GIT_CONFIG_GLOBAL" in environment:
+        yield environment["GIT_CONFIG_GLOBAL"]
+        return
+    home = os.path.expanduser("~")
+    yield os.path.join(environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
+    yield os.path.join(home, ".gitconfig")

@@ -5,7 +5,7 @@ read, counts as dangerous.
 """
 
 # Paths are strings here, as in the rest of the sandbox.
-# ruff: noqa: PTH111, PTH114, PTH118, PTH120
+# ruff: noqa: PTH114, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from ferrule.sandbox.regular_files import open_regular_file
 __all__ = [
     "Setting",
     "is_harmless",
-    "list_user_settings_files",
     "may_become_repository",
     "may_run_settings",
     "parse_settings",
@@ -220,16 +219,3 @@ def _has_danger(path: str, workspace: str, is_own: bool, *_version: int) -> bool
 
 def _is_large_file_filter(setting: Setting) -> bool:
     return setting.name.startswith("filter..") and re.match(r"git-lfs |true$|false$", setting.value or "") is not None
-
-
-def list_user_settings_files() -> Iterable[str]:
-    """The files, existing or not, of settings that the user's git reads in each repository."""
-    environment = os.environ
-    if "GIT_CONFIG_NOSYSTEM" not in environment:
-        yield environment.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
-    if "GIT_CONFIG_GLOBAL" in environment:
-        yield environment["GIT_CONFIG_GLOBAL"]
-        return
-    home = os.path.expanduser("~")
-    yield os.path.join(environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
-    yield os.path.join(home, ".gitconfig")
