@@ -306,7 +306,7 @@ def _handle_line(coding: CodingSession, runner: SessionRunner, line: str) -> boo
     if is_command(line):
         _print_lines(run_synchronously(run_command(coding, line)))
         return True
-    if not line.strip() and is_interactive() and not coding.is_cut_off:
+    if not line.strip() and not (is_interactive() and coding.is_cut_off):
         return True
     return runner.run_turn(coding.ask(line) if line.strip() else coding.go_on()).stopped == "done"
 
