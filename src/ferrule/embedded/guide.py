@@ -24,7 +24,7 @@ from ferrule.dialects.grammar import (
     Repetition,
     make_other_text,
 )
-from ferrule.dialects.notations.expression_or_call import make_expression_grammar
+from ferrule.dialects.notations.expression import make_expression_grammar
 from ferrule.embedded import RULES
 from ferrule.embedded.copy_source import CopySource
 from ferrule.embedded.copying import make_copy_grammar

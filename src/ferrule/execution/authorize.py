@@ -27,6 +27,7 @@ from ferrule.execution.error_results import (
     make_unknown_tool_result,
 )
 from ferrule.execution.policy import Policy
+from ferrule.execution.profiles import list_folders
 from ferrule.execution.proposals import (
     IntentTimeout,
     PermittedCall,
@@ -39,7 +40,7 @@ from ferrule.execution.proposals import (
     read_intent,
     to_json_value,
 )
-from ferrule.execution.rules import Verdict, list_folders, write_definition
+from ferrule.execution.rules import Verdict, write_definition
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Diff, Intent, is_judged_again
 from ferrule.tools.registry import BoundRegistry

@@ -17,7 +17,7 @@ from ferrule.errors import PolicyError
 from ferrule.execution.always import Always, SessionGrants
 from ferrule.execution.command_patterns import split_command_pattern
 from ferrule.execution.command_scope import find_uncovered_word
-from ferrule.execution.profiles import ALLOW_ALL, Profile, judge_by_profile, resolve_hints
+from ferrule.execution.profiles import ALLOW_ALL, Profile, judge_by_profile, list_folders, resolve_hints
 from ferrule.execution.rule_matching import find_effect_outside
 from ferrule.execution.rules import (
     STRICTNESS,
@@ -25,9 +25,8 @@ from ferrule.execution.rules import (
     PolicySubject,
     Rule,
     Verdict,
-    check_choice,
     is_of_server,
-    list_folders,
+    make_choice_error,
     pick_stricter,
 )
 from ferrule.tools.intent import Effect, Intent
@@ -59,8 +58,8 @@ class Policy:
     """Whether a rule looks at arguments, so that the defaults of a function matter."""
 
     def __post_init__(self) -> None:
-        if self.profile is not None:
-            check_choice("the profile", self.profile, get_args(Profile))
+        if self.profile is not None and self.profile not in get_args(Profile):
+            raise make_choice_error("the profile", self.profile, get_args(Profile))
         _check_rules("rules", self.rules)
         _check_rules("always", self.always)
         object.__setattr__(self, "rules", tuple(self.rules))
