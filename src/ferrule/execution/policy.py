@@ -64,7 +64,9 @@ class Policy:
         _check_rules("always", self.always)
         object.__setattr__(self, "rules", tuple(self.rules))
         object.__setattr__(self, "always", tuple(self.always))
-        _check_origins(self.trusted)
+        trusted: object = self.trusted
+        if not isinstance(trusted, tuple | list) or not all(isinstance(origin, str) for origin in trusted):
+            raise PolicyError(f"trusted must be a tuple of patterns of origins, not {trusted!r}")
         reads = any(rule.arguments for rule in (*self.rules, *self.always))
         object.__setattr__(
             self, "matches_arguments", reads or (self.within is not None and self.within.matches_arguments)
@@ -335,8 +337,3 @@ def _check_rules(name: str, rules: object) -> None:
     wrong = [rule for rule in rules if not isinstance(rule, Rule)] if isinstance(rules, Iterable) else [rules]
     if wrong:
         raise PolicyError(f"{name} must contain only Rule(...), not {wrong[0]!r}")
-
-
-def _check_origins(trusted: object) -> None:
-    if not isinstance(trusted, tuple | list) or not all(isinstance(origin, str) for origin in trusted):
-        raise PolicyError(f"trusted must be a tuple of patterns of origins, not {trusted!r}")
