@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from threading import Lock, get_ident
 
@@ -20,6 +21,7 @@ def hash_blob(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:_NAME_LENGTH]
 
 
+@dataclass(slots=True, eq=False)
 class BlobStore:
     """Blobs by name, in memory up to `limit` bytes (the oldest are dropped first), or in a folder, which keeps all.
 
@@ -28,23 +30,20 @@ class BlobStore:
     is shared. A private folder is one that nobody else can open.
     """
 
-    __slots__ = ("_folder", "_held", "_is_private", "_limit", "_size")
-
-    def __init__(
-        self, folder: Path | str | None = None, limit: int = 64 * 1024 * 1024, *, is_private: bool = False
-    ) -> None:
-        self._folder = None if folder is None else Path(folder)
-        self._is_private = is_private
-        self._limit = limit
-        self._held: dict[str, bytes] = {}
-        self._size = 0
+    folder: Path | str | None = None
+    limit: int = 64 * 1024 * 1024
+    _: KW_ONLY
+    is_private: bool = False
+    _held: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
+    _size: int = field(default=0, init=False, repr=False)
 
     def put(self, data: bytes) -> str:
         """Store `data`; returns its name."""
         name = hash_blob(data)
-        if self._folder is not None:
-            self._folder.mkdir(0o700 if self._is_private else 0o777, parents=True, exist_ok=True)
-            path = self._folder / name
+        if self.folder is not None:
+            folder = Path(self.folder)
+            folder.mkdir(0o700 if self.is_private else 0o777, parents=True, exist_ok=True)
+            path = folder / name
             if not path.exists():
                 partial = path.with_suffix(f".{os.getpid()}-{get_ident()}.partial")
                 partial.write_bytes(data)
@@ -54,15 +53,15 @@ class BlobStore:
             if name not in self._held:
                 self._held[name] = data
                 self._size += len(data)
-                while self._size > self._limit and len(self._held) > 1:
+                while self._size > self.limit and len(self._held) > 1:
                     self._size -= len(self._held.pop(next(iter(self._held))))
         return name
 
     def get(self, name: str) -> bytes | None:
         """The bytes with that name, or None if they were never stored or have been dropped."""
-        if self._folder is None:
+        if self.folder is None:
             return self._held.get(name)
         if not name.isalnum():
             return None
-        path = self._folder / name
+        path = Path(self.folder) / name
         return path.read_bytes() if path.is_file() else None

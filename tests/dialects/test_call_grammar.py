@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ferrule.conversation import ToolCall
 from ferrule.dialects import get_dialect
 from ferrule.dialects.call_grammar import make_call_grammar
-from ferrule.dialects.notations.expression_or_call import make_expression_grammar
+from ferrule.dialects.notations.expression import make_expression_grammar
 from ferrule.toolspec import ToolSpec
 
 DIALECT = get_dialect("nanochat-tools")

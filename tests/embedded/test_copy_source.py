@@ -12,7 +12,7 @@ from grammar_checks import is_in, spec_of
 
 from ferrule.dialects import get_dialect
 from ferrule.dialects.call_grammar import make_call_grammar
-from ferrule.dialects.notations.expression_or_call import make_expression_grammar
+from ferrule.dialects.notations.expression import make_expression_grammar
 from ferrule.embedded.copy_source import CopySource
 from ferrule.embedded.copying import make_copy_grammar
 from ferrule.embedded.guide import EmbeddedGuide

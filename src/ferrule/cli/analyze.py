@@ -110,7 +110,7 @@ def _read_question(given: str | None, files: AnalysisFiles) -> str:
 def _read_settings(given: AnalyzeOptions) -> AnalysisSettings:
     """The settings of the configuration file, of --set and of the options. Raises `SettingsError`."""
     from ferrule.analysis.settings import AnalysisSettings
-    from ferrule.cli.configuration import read_analysis_defaults
+    from ferrule.cli.option_sources import read_analysis_defaults
     from ferrule.cli.settings import read_settings
 
     own = {name: getattr(given, name) for name in _SETTINGS} | {"mode": given.analysis_mode}

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from ferrule import __version__
 from ferrule.cli.completion import VARIABLE, find_completed_command
-from ferrule.cli.configuration import read_defaults
+from ferrule.cli.option_sources import read_defaults
 from ferrule.cli.options import PASSED_ON
 
 COMMANDS = {

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from ferrule.dialects.grammar import NOTHING, Grammar, GrammarChoice, GrammarSequence, LiteralText
-from ferrule.dialects.notations.pythonic import write_literal
+from ferrule.dialects.reader.calls import escape_json
 from ferrule.embedded.copy_boundaries import NameRules, find_boundaries
 
 _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff"
@@ -46,7 +46,7 @@ def _list_copies(text: str, rules: NameRules | None) -> list[Grammar]:
     pieces = list(_split(text))
     boundaries = reversed(_list_boundaries(pieces, rules))
     for piece, (may_begin, may_end) in zip(reversed(pieces), boundaries, strict=True):
-        written = LiteralText(write_literal(piece)[1:-1])
+        written = LiteralText(escape_json(piece))
         if piece.isspace():
             following = None if following is None else GrammarSequence((written, following))
             continue

@@ -24,7 +24,7 @@ from ferrule.dialects.grammar import (
     Repetition,
     make_other_text,
 )
-from ferrule.dialects.notations.expression_or_call import make_expression_grammar
+from ferrule.dialects.notations.expression import make_expression_grammar
 from ferrule.embedded import RULES
 from ferrule.embedded.copy_source import CopySource
 from ferrule.embedded.copying import make_copy_grammar
@@ -84,7 +84,8 @@ class EmbeddedGuide:
         if others and "relevance" in self.rules:
             can_compute = can_compute and may_need_expression(request, others)
             others = list_relevant_tools(request, others)
-        calls = [make_expression_grammar(self._make_copy_grammar(texts))] if can_compute else []
+        copy = make_copy_grammar(texts) if can_compute and "copying" in self.rules else None
+        calls = [make_expression_grammar(copy)] if can_compute else []
         calls += self._list_calls(others, texts, request) if others else []
         call = GrammarSequence((ControlToken(PYTHON_START), GrammarChoice(tuple(calls)), ControlToken(PYTHON_END)))
         end = GrammarChoice((ControlToken(ASSISTANT_END), call))
@@ -95,9 +96,6 @@ class EmbeddedGuide:
         if question is None:
             return text_and_call
         return GrammarChoice((text_and_call, GrammarSequence((question, ControlToken(ASSISTANT_END)))))
-
-    def _make_copy_grammar(self, texts: Sequence[str]) -> Grammar | None:
-        return make_copy_grammar(texts) if "copying" in self.rules else None
 
     def _list_calls(self, tools: Sequence[ToolSpec], texts: Sequence[str], request: str) -> list[Grammar]:
         source = CopySource(texts, request, self.rules)

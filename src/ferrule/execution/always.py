@@ -13,8 +13,9 @@ from typing import Final
 
 from ferrule.errors import choose_advice
 from ferrule.execution.command_scope import find_uncovered_word
+from ferrule.execution.profiles import list_folders
 from ferrule.execution.rule_matching import escape_pattern, find_effect_outside, make_folder_pattern
-from ferrule.execution.rules import PolicySubject, Rule, is_of_server, list_folders, write_definition
+from ferrule.execution.rules import PolicySubject, Rule, is_of_server, write_definition
 from ferrule.sandbox.wrapper_programs import CHANGING_RIGHTS, SHELLS, WRAPPERS
 from ferrule.tools.intent import Effect, Intent
 

@@ -11,7 +11,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, final
+from typing import Any, Literal, cast, final
 
 from ferrule.conversation import MalformedCall, ToolCall, ToolResult
 from ferrule.errors import ConversationError, FerruleError, PolicyError, PolicyWarning, ToolFailed
@@ -27,6 +27,7 @@ from ferrule.execution.error_results import (
     make_unknown_tool_result,
 )
 from ferrule.execution.policy import Policy
+from ferrule.execution.profiles import list_folders
 from ferrule.execution.proposals import (
     IntentTimeout,
     PermittedCall,
@@ -39,7 +40,7 @@ from ferrule.execution.proposals import (
     read_intent,
     to_json_value,
 )
-from ferrule.execution.rules import Verdict, list_folders, write_definition
+from ferrule.execution.rules import Verdict, write_definition
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Diff, Intent, is_judged_again
 from ferrule.tools.registry import BoundRegistry
@@ -91,7 +92,9 @@ class Authorizer:
     ) -> None:
         self.registry = registry
         self.policy = policy
-        self._approver = None if approver is None else make_approver(approver)
+        if approver is not None and (isinstance(approver, type) or not callable(getattr(approver, "decide", None))):
+            approver = make_approver(approver)
+        self._approver = cast("Approver | None", approver)
         self._on_ask = on_ask
         self._timeout = timeout
         self._asking: asyncio.Lock | None = None

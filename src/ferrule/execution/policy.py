@@ -17,7 +17,7 @@ from ferrule.errors import PolicyError
 from ferrule.execution.always import Always, SessionGrants
 from ferrule.execution.command_patterns import split_command_pattern
 from ferrule.execution.command_scope import find_uncovered_word
-from ferrule.execution.profiles import ALLOW_ALL, Profile, judge_by_profile, resolve_hints
+from ferrule.execution.profiles import ALLOW_ALL, Profile, judge_by_profile, list_folders, resolve_hints
 from ferrule.execution.rule_matching import find_effect_outside
 from ferrule.execution.rules import (
     STRICTNESS,
@@ -25,9 +25,8 @@ from ferrule.execution.rules import (
     PolicySubject,
     Rule,
     Verdict,
-    check_choice,
     is_of_server,
-    list_folders,
+    make_choice_error,
     pick_stricter,
 )
 from ferrule.tools.intent import Effect, Intent
@@ -59,13 +58,15 @@ class Policy:
     """Whether a rule looks at arguments, so that the defaults of a function matter."""
 
     def __post_init__(self) -> None:
-        if self.profile is not None:
-            check_choice("the profile", self.profile, get_args(Profile))
+        if self.profile is not None and self.profile not in get_args(Profile):
+            raise make_choice_error("the profile", self.profile, get_args(Profile))
         _check_rules("rules", self.rules)
         _check_rules("always", self.always)
         object.__setattr__(self, "rules", tuple(self.rules))
         object.__setattr__(self, "always", tuple(self.always))
-        _check_origins(self.trusted)
+        trusted: object = self.trusted
+        if not isinstance(trusted, tuple | list) or not all(isinstance(origin, str) for origin in trusted):
+            raise PolicyError(f"trusted must be a tuple of patterns of origins, not {trusted!r}")
         reads = any(rule.arguments for rule in (*self.rules, *self.always))
         object.__setattr__(
             self, "matches_arguments", reads or (self.within is not None and self.within.matches_arguments)
@@ -336,8 +337,3 @@ def _check_rules(name: str, rules: object) -> None:
     wrong = [rule for rule in rules if not isinstance(rule, Rule)] if isinstance(rules, Iterable) else [rules]
     if wrong:
         raise PolicyError(f"{name} must contain only Rule(...), not {wrong[0]!r}")
-
-
-def _check_origins(trusted: object) -> None:
-    if not isinstance(trusted, tuple | list) or not all(isinstance(origin, str) for origin in trusted):
-        raise PolicyError(f"trusted must be a tuple of patterns of origins, not {trusted!r}")

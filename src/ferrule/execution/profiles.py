@@ -30,8 +30,7 @@ def judge_by_profile(
 ) -> Verdict:
     """Decide on one effect of a call (None if it may do anything) that no rule matches.
 
-    `is_trusted`: what the tool says of itself may loosen the verdict. `folders` are those outside of which paths are
-    asked about; without any, none is.
+    `is_trusted`: what the tool says of itself may loosen the verdict. `folders` are those of `list_folders`.
     """
     if profile == "all":
         return ALLOW_ALL
@@ -51,6 +50,14 @@ def judge_by_profile(
     if profile == "auto" and is_harmless:
         return Verdict("allow", "the profile auto allows what isn't annotated as destructive")
     return Verdict("ask", f"the profile {profile} asks before {_describe_effect(tool, effect, is_trusted)}")
+
+
+def list_folders(tool: PolicySubject, workspace: Path | str | None) -> tuple[Path, ...]:
+    """The folders outside of which a call of `tool` is asked about: the workspace, and its own. Empty: nothing is."""
+    own: tuple[Path, ...] = getattr(tool, "folders", ())
+    if workspace is None:
+        return own
+    return (workspace if isinstance(workspace, Path) else Path(workspace), *own)
 
 
 def _find_exceptional_access(profile: Profile, tool: PolicySubject, effect: Effect | None) -> str | None:

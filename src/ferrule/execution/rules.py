@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 from ferrule.errors import PolicyError
@@ -31,7 +30,7 @@ class PolicySubject(Protocol):
     """The part of a tool that a policy uses: a `ToolSpec` and a `Tool` both have it.
 
     A `Tool` also has `original_name`, its name before `prefixed` and `renamed`: rules that deny or ask match it too;
-    and `folders`, see `list_folders`.
+    and `folders`, see `list_folders` in `profiles.py`.
     """
 
     @property
@@ -96,15 +95,17 @@ class Rule:
     """Where this rule is written, such as `policy.toml: rules[2]`, for explanations."""
 
     def __post_init__(self) -> None:
-        check_choice("a rule's action", self.action, get_args(Action))
-        if self.effect is not None:
-            check_choice("a rule's effect", self.effect, get_args(EffectKind))
+        if self.action not in get_args(Action):
+            raise make_choice_error("a rule's action", self.action, get_args(Action))
+        if self.effect is not None and self.effect not in get_args(EffectKind):
+            raise make_choice_error("a rule's effect", self.effect, get_args(EffectKind))
         for field_name in ("annotations", "arguments"):
             if not isinstance(getattr(self, field_name), Mapping):
                 given = getattr(self, field_name)
                 raise PolicyError(f"{field_name} of a rule must be a mapping of names, not {given!r}")
         for name in self.annotations:
-            check_choice("an annotation of a rule", name, HINTS)
+            if name not in HINTS:
+                raise make_choice_error("an annotation of a rule", name, HINTS)
         self._check_patterns()
 
     def _check_patterns(self) -> None:
@@ -232,14 +233,6 @@ def write_definition(tool: PolicySubject) -> str:
     return f"{text[:_LONGEST_DEFINITION]}\n[{len(text):,} characters, with the SHA-256 {digest}]\n"
 
 
-def list_folders(tool: PolicySubject, workspace: Path | str | None) -> tuple[Path, ...]:
-    """The folders outside of which a call of `tool` is asked about: the workspace, and its own. Empty: nothing is."""
-    own: tuple[Path, ...] = getattr(tool, "folders", ())
-    if workspace is None:
-        return own
-    return (workspace if isinstance(workspace, Path) else Path(workspace), *own)
-
-
 def strip_line(location: str) -> str:
     """A tool's location without the line: that of the same tool in the next version of its file."""
     place, _, line = location.rpartition(":")
@@ -254,7 +247,6 @@ def pick_stricter(first: Verdict, second: Verdict) -> Verdict:
     return second if difference > 0 else first
 
 
-def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
-    """Check a field against its values. Raises `PolicyError`."""
-    if value not in choices:
-        raise PolicyError(f"{what} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+def make_choice_error(what: str, value: object, choices: tuple[str, ...]) -> PolicyError:
+    """Make the error for a field that has none of its values."""
+    return PolicyError(f"{what} must be one of {', '.join(map(repr, choices))}, not {value!r}")

@@ -18,7 +18,8 @@ from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer, read_tokenizer_fi
 from ferrule.tokens.word_tokenizer import WordTokenizer
 
 if TYPE_CHECKING:
-    from ferrule.engines import EngineFactory, NumpyEngine
+    from ferrule.engines import EngineFactory
+    from ferrule.engines.numpy_engine import NumpyEngine
 
 EMBEDDED_MODEL = "ferrule.embedded:load_embedded_model"
 """What loads the model in the package: a string, as that stands on a floor above."""
@@ -81,7 +82,7 @@ def _load_guide(dialect: Dialect, folder: Path) -> CallGuide | None:
 
 
 def _open_engine(folder: Path, tokenizer: Tokenizer) -> NumpyEngine:
-    from ferrule.engines import NumpyEngine
+    from ferrule.engines.numpy_engine import NumpyEngine
 
     return NumpyEngine.load(folder, vocabulary=tokenizer)
 

@@ -25,7 +25,6 @@ from ferrule.capabilities import Loss
 from ferrule.conversation import (
     Conversation,
     Media,
-    Message,
     Text,
     ToolCall,
     assistant,
@@ -184,7 +183,7 @@ class Session:
         self._approver.forget_calls()
         asked = user(question, *self.attachments, *attachments)
         # One that the model couldn't be asked, and that is repeated, isn't sent twice.
-        is_repeated = asked in _list_unanswered(self.conversation)
+        is_repeated = asked in takewhile(lambda one: one.role == "user", reversed(self.conversation.messages))
         return await self._run(self.conversation if is_repeated else self.conversation.add(asked))
 
     async def go_on(self) -> Run:
@@ -385,11 +384,6 @@ class Session:
             if self._turn is not None:
                 self._turn.written.clear()
             self._approver.allow_questions(call.id for call in event.message.calls)
-
-
-def _list_unanswered(conversation: Conversation) -> list[Message]:
-    """The messages at the end of a conversation that no model has answered."""
-    return list(takewhile(lambda message: message.role == "user", reversed(conversation.messages)))
 
 
 def _may_succeed_later(error: FerruleError) -> bool:

@@ -8,7 +8,7 @@ An offer is a signature for each tool, one a line, between two control tokens of
 calculator alone, a conversation is nanochat's. A call is Python: an expression is the calculator's, `name(key=value)`
 that tool's. What steers the calls of so small a model stands in `embedded/`.
 
-Calls are read by `notations/expression.py` and `notations/expression_or_call.py`.
+Calls are read by `notations/expression.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ferrule.dialects.families.nanochat import (
     Nanochat,
 )
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING, Family
-from ferrule.dialects.notations.expression_or_call import ExpressionOrCallSyntax
+from ferrule.dialects.notations.expression import ExpressionOrCallSyntax
 from ferrule.dialects.segments import Content, Control, Layout, Segment
 from ferrule.dialects.signatures import list_left_out, write_signature
 from ferrule.dialects.wording import WrappedResults
