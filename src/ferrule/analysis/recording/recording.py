@@ -22,7 +22,7 @@ from ferrule.analysis.recording.outcomes import decode_outcome, decode_value, en
 from ferrule.analysis.recording.session import StageModel
 from ferrule.analysis.recording.source import ANALYSIS, END, RESULT, RUN, Beginning, Ending, RecordedAnalysis
 from ferrule.analysis.recording.writer import RecordingWriter
-from ferrule.analysis.versions import list_versions
+from ferrule.analysis.result import list_versions
 from ferrule.blobs import hash_blob
 from ferrule.conversation import tool_message
 from ferrule.errors import FerruleError, SettingsError
