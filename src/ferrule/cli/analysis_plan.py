@@ -54,7 +54,7 @@ def _check_packages(order: AnalysisOrder) -> None:
 def check_output_files(files: AnalysisFiles, data: Sequence[str]) -> None:
     """Raise `SettingsError` for a report or notebook that would overwrite data, a recording or the other one."""
     from ferrule.analysis.data.sources import parse_data_argument
-    from ferrule.analysis.recording.data import list_data_files
+    from ferrule.analysis.recording.differences import list_data_files
 
     read = [(parse_data_argument(one)[1], "a file of --data") for one in data]
     named = ((files.replay, "--replay"), (files.rerun, "--rerun"), (files.continues, "--continue"))
