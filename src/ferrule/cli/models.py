@@ -1,4 +1,4 @@
-"""`ferrule models` and `ferrule keys`: the names of models, what each can do, and which providers are ready by which keys."""
+"""`ferrule models` and `ferrule keys`: the names of models, what each can do, and the keys of their providers."""
 
 from __future__ import annotations
 
