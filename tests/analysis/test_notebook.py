@@ -23,8 +23,7 @@ from ferrule.analysis.python_executor.runs import run_code
 from ferrule.analysis.python_executor.stages import ExtractedData
 from ferrule.analysis.report.notebook import render_notebook, write_notebook
 from ferrule.analysis.report.notebook_run import NotebookError, NotebookRun
-from ferrule.analysis.result import AnalysisResult, OutputEntry, TaskExecution
-from ferrule.analysis.versions import list_versions
+from ferrule.analysis.result import AnalysisResult, OutputEntry, TaskExecution, list_versions
 
 SCHEMA = json.loads(Path(__file__).with_name("nbformat.v4.5.schema.json").read_text(encoding="utf-8"))
 MEANS = """sales = tables["sales"]

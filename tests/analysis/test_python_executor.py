@@ -16,8 +16,8 @@ from ferrule.analysis.limits import AnalysisLimits
 from ferrule.analysis.python_executor.code_attempt import TriedCode
 from ferrule.analysis.python_executor.error_context import ErrorContext, describe_exception
 from ferrule.analysis.python_executor.executor import PythonExecutor
-from ferrule.analysis.python_executor.extraction import find_unknown_numbers
-from ferrule.analysis.python_executor.failure_history import FailureHistory
+from ferrule.analysis.python_executor.retries import FailureHistory
+from ferrule.analysis.python_executor.stages import find_unknown_numbers
 from ferrule.analysis.settings import AnalysisSettings
 from ferrule.models.scripted import ScriptedModel
 

@@ -17,7 +17,7 @@ from terminals import COMMAND, Terminal, assert_refused, environment, ferrule
 
 from ferrule.analysis import AnalysisSettings, run_analysis
 from ferrule.analysis.recording import record_analysis
-from ferrule.analysis.recording.user_folder import find_last_recording
+from ferrule.analysis.recording.writer import find_last_recording
 from ferrule.cli.analysis_run import name_receivers
 from ferrule.cli.session_options import SessionOptions
 from ferrule.errors import SettingsError

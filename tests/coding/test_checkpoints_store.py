@@ -15,7 +15,7 @@ from test_checkpoints import run, turn
 
 from ferrule.coding.checkpoints import Checkpoints, Limits
 from ferrule.coding.checkpoints.store import find_store_folder
-from ferrule.coding.known_files import KnownFiles
+from ferrule.coding.files.records import KnownFiles
 from ferrule.coding.workspace import Workspace
 from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.git.objects import ObjectStore, hash_content

@@ -11,8 +11,7 @@ import pytest
 from ferrule import model
 from ferrule.agent.hooks import Hooks, RunState
 from ferrule.coding.announcements import AnnouncementHook, NoticeHook
-from ferrule.coding.files.records import ChangedFile, hash_content
-from ferrule.coding.known_files import KnownFiles
+from ferrule.coding.files.records import ChangedFile, KnownFiles, hash_content
 from ferrule.coding.workspace import Workspace
 from ferrule.models.scripted import ScriptedModel
 

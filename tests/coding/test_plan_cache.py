@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ferrule.coding.files.change_plans import ChangePlan
-from ferrule.coding.files.plan_cache import Call
+from ferrule.coding.files.change_plans import Call, ChangePlan
 from ferrule.coding.files.tools import FileTools
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import ToolRetry

@@ -13,8 +13,13 @@ from ferrule.embedded.withholding import read_threshold
 from ferrule.errors import SettingsError
 from ferrule.models.local_checkpoints import load_local_model
 from ferrule.training.embedded.asking import ScoredQuestion
-from ferrule.training.embedded.calibration import choose_threshold, count_withheld, write_threshold
-from ferrule.training.embedded.evaluation import EvaluationSettings, run_evaluation
+from ferrule.training.embedded.evaluation import (
+    EvaluationSettings,
+    choose_threshold,
+    count_withheld,
+    run_evaluation,
+    write_threshold,
+)
 from ferrule.training.embedded.report import ScoreReport, Share, make_rich_tables
 from ferrule.training.embedded.scoring import EvaluationQuestion, MadeCall, ModelAnswer, Score
 

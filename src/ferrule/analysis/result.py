@@ -11,12 +11,14 @@ A result is valid at every moment of an analysis, also after a limit or a cancel
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from importlib.metadata import PackageNotFoundError, version
+from platform import python_version
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ferrule.analysis.limits import Spending
 from ferrule.analysis.plan import Plan
-from ferrule.analysis.versions import list_versions
 from ferrule.conversation import Image
 
 if TYPE_CHECKING:
@@ -26,6 +28,28 @@ if TYPE_CHECKING:
     from ferrule.analysis.numbers.matching import NumberLink
     from ferrule.analysis.python_executor.error_context import ErrorContext
     from ferrule.analysis.python_executor.stages import ExtractedData, Methodology
+
+_PACKAGES: Final = (
+    "ferrule",
+    "numpy",
+    "pandas",
+    "scipy",
+    "scikit-learn",
+    "statsmodels",
+    "matplotlib",
+    "pyarrow",
+    "duckdb",
+)
+
+
+def list_versions() -> dict[str, str]:
+    """The versions of Python, ferrule, and the installed packages that model-written code computes with."""
+    found = {"python": python_version()}
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
 
 StageType: TypeAlias = Literal[
     "data", "complexity", "plan", "task_execution", "iteration", "synthesis", "focused_answer"

@@ -78,7 +78,7 @@ class _Outcome:
 
 def analyze_and_show(order: AnalysisOrder) -> int:
     """Run an analysis and print its result; returns the exit status. Raises `FerruleError` and `OSError`."""
-    from ferrule.cli.analysis_checks import check_order
+    from ferrule.cli.analysis_plan import check_order
 
     files = order.files
     check_order(order)
@@ -105,7 +105,7 @@ def _open_recording(files: AnalysisFiles, path: Path | None) -> Recording:
 
 def _choose_path(order: AnalysisOrder) -> Path | None:
     """The file to record in; None if nothing is to be recorded, as for a replay without --record."""
-    from ferrule.analysis.recording.user_folder import make_recording_path
+    from ferrule.analysis.recording.writer import make_recording_path
 
     files = order.files
     if files.record is not None or files.no_record or files.taken is not None:

@@ -30,7 +30,7 @@ COMMANDS = {
     "parse": "parse:parse",
     "synth": "synth:synth",
     "completion": "completion:completion",
-    "keys": "keys:keys",
+    "keys": "models:keys",
     "history": "history:history",
     "mcp": "mcp:mcp",
     "policy": "policy:policy",

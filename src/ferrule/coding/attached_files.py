@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ferrule._util.background import run_synchronously
 from ferrule.coding.files.images import find_image
-from ferrule.coding.files.loading import LoadedFile, explain_errors, load_file
+from ferrule.coding.files.reading import LoadedFile, explain_errors, load_file
 from ferrule.coding.files.text_files import show_bad_bytes, split_lines
 from ferrule.coding.search.listing import list_files_below
 from ferrule.conversation import Image, Text

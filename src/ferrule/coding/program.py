@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ferrule.coding.agent import prepare_pipeline
 from ferrule.coding.attached_files import FileNames, attach_files
 from ferrule.coding.checkpoints import Checkpoints
-from ferrule.coding.known_files import KnownFiles
-from ferrule.coding.last_turn import describe_cut, find_last_question
+from ferrule.coding.files.records import KnownFiles
+from ferrule.coding.overview import describe_cut, find_last_question
 from ferrule.coding.registry import make_hooks
 from ferrule.errors import FerruleError
 from ferrule.models.context_sizes import find_context_size

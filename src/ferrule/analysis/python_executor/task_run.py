@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from ferrule._util.pluralize import pluralize
 from ferrule.analysis.events import TaskProgress, TaskRetried
 from ferrule.analysis.limits import LimitReached
-from ferrule.analysis.python_executor import prompts
+from ferrule.analysis.python_executor import stages
 from ferrule.analysis.python_executor.code_attempt import CodeTrial, TriedCode
 from ferrule.analysis.python_executor.error_context import describe_invalid_answer
-from ferrule.analysis.python_executor.extraction import find_unknown_numbers
-from ferrule.analysis.python_executor.failure_history import FailureHistory
 from ferrule.analysis.python_executor.function_lookup import FoundFunctions, FunctionSource, look_up_functions
 from ferrule.analysis.python_executor.outcome import PythonOutcome, render_result
-from ferrule.analysis.python_executor.retries import RetryBudget
+from ferrule.analysis.python_executor.retries import FailureHistory, RetryBudget
 from ferrule.analysis.python_executor.runs import CodeRun
 from ferrule.analysis.python_executor.stages import (
     CorrectedCode,
@@ -25,6 +23,7 @@ from ferrule.analysis.python_executor.stages import (
     GeneratedCode,
     Methodology,
     ToolQuery,
+    find_unknown_numbers,
 )
 from ferrule.analysis.result import Attempt
 from ferrule.analysis.stages import StageKey
@@ -115,14 +114,14 @@ class TaskRun:
         """The methodology, the functions that it names, the values that it needs."""
         query = self._task.query
         offered = self._services.functions.search(query, _OFFERED)
-        sections = {"Functions that are installed": prompts.render_functions(offered, short=True)}
-        self._methodology = await self._ask("methodology", prompts.METHODOLOGY, sections, Methodology)
+        sections = {"Functions that are installed": stages.render_functions(offered, short=True)}
+        self._methodology = await self._ask("methodology", stages.METHODOLOGY, sections, Methodology)
         self._report("functions", ", ".join(self._methodology.recommended_function_paths))
         self._found = await look_up_functions(self._services.functions, self._methodology)
         if self._found.note:
             self._notes.append(f"recommended functions {self._found.note}")
-        sections = {"Methodology": prompts.render_methodology(self._methodology)}
-        self._extracted = await self._ask("extraction", prompts.EXTRACTION, sections, ExtractedData)
+        sections = {"Methodology": stages.render_methodology(self._methodology)}
+        self._extracted = await self._ask("extraction", stages.EXTRACTION, sections, ExtractedData)
         unknown = find_unknown_numbers(self._extracted.extracted_values, f"{query}\n{self._task.context}")
         if unknown:
             self._notes.append(f"extracted values that neither the task nor its context holds: {', '.join(unknown)}")
@@ -130,8 +129,8 @@ class TaskRun:
     async def _write_tool_query(self, *, is_restart: bool) -> ToolQuery:
         sections = self._describe_preparation()
         if is_restart:
-            sections["What was tried before, and failed"] = prompts.render_attempts(self._attempts)
-        return await self._ask("tool_query", prompts.TOOL_QUERY, sections, ToolQuery)
+            sections["What was tried before, and failed"] = stages.render_attempts(self._attempts)
+        return await self._ask("tool_query", stages.TOOL_QUERY, sections, ToolQuery)
 
     async def _write_code(self, tool_query: ToolQuery) -> bool:
         """Write and try code until there is a result, or nothing is left to try. Returns whether to end the task."""
@@ -164,14 +163,14 @@ class TaskRun:
     async def _ask_for_code(self, tool_query: ToolQuery, failed: list[Attempt]) -> GeneratedCode:
         """Ask for code, or for code in the place of what failed in this pass."""
         sections = self._describe_preparation()
-        sections["Functions"] = prompts.render_functions(self._found.functions)
+        sections["Functions"] = stages.render_functions(self._found.functions)
         sections["Not available"] = self._found.note
-        sections["Instruction"] = prompts.render_tool_query(tool_query)
+        sections["Instruction"] = stages.render_tool_query(tool_query)
         if not failed:
-            return await self._ask("code", prompts.CODE, sections, GeneratedCode)
-        sections["What was tried before"] = prompts.render_attempts(failed)
-        sections["The code that failed last"] = prompts.render_failed_code(failed[-1])
-        return await self._ask("code", prompts.CORRECTION, sections, CorrectedCode)
+            return await self._ask("code", stages.CODE, sections, GeneratedCode)
+        sections["What was tried before"] = stages.render_attempts(failed)
+        sections["The code that failed last"] = stages.render_failed_code(failed[-1])
+        return await self._ask("code", stages.CORRECTION, sections, CorrectedCode)
 
     @property
     def _trial(self) -> CodeTrial:
@@ -182,13 +181,13 @@ class TaskRun:
 
     async def _ask(self, stage: str, instructions: str, sections: Mapping[str, str], output: type[Output]) -> Output:
         self._report(stage)
-        question = prompts.write_sections({"Task": self._task.query, "Context": self._task.context, **sections})
+        question = stages.write_sections({"Task": self._task.query, "Context": self._task.context, **sections})
         return await self._services.ask(self._task.id, stage, instructions, question, output, self._budget)
 
     def _describe_preparation(self) -> dict[str, str]:
         return {
-            "Methodology": prompts.render_methodology(self._methodology) if self._methodology else "",
-            "Extracted values (extracted_values)": prompts.render_extracted(self._extracted) if self._extracted else "",
+            "Methodology": stages.render_methodology(self._methodology) if self._methodology else "",
+            "Extracted values (extracted_values)": stages.render_extracted(self._extracted) if self._extracted else "",
         }
 
     # What is kept and reported.

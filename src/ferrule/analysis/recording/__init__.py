@@ -3,7 +3,7 @@
     run_analysis(question, recording=record_analysis(path))     # recorded as it goes, complete or not
     run_analysis(question, recording=replay_analysis(path))     # the same result, without a model or code that runs
 
-`rows` is the file's format, `writer` and `source` write and read it, `model` takes the place of a model.
+`rows` is the file's format, `writer` and `source` write and read it, `session` takes the place of a model.
 """
 
 from ferrule.analysis.recording.recording import Recording, record_analysis, replay_analysis

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule.analysis.asking import ModelChoice
-from ferrule.analysis.recording.data import describe_sources, find_changes, find_files, write_path
+from ferrule.analysis.recording.differences import describe_sources, find_changes, find_files, write_path
 from ferrule.analysis.recording.source import Beginning, RecordedFile
 from ferrule.analysis.settings import AnalysisSettings
 from ferrule.errors import SettingsError

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ferrule.analysis.limits import LimitReached
 from ferrule.analysis.plan import Plan
 from ferrule.analysis.recording.differences import ChangedRequest, RunDifference, compare_outcomes, describe_change
-from ferrule.analysis.recording.model import StageModel
 from ferrule.analysis.recording.outcomes import decode_outcome, decode_value, encode_value
+from ferrule.analysis.recording.session import StageModel
 from ferrule.analysis.recording.source import ANALYSIS, END, RESULT, RUN, Beginning, Ending, RecordedAnalysis
 from ferrule.analysis.recording.writer import RecordingWriter
-from ferrule.analysis.versions import list_versions
+from ferrule.analysis.result import list_versions
 from ferrule.blobs import hash_blob
 from ferrule.conversation import tool_message
 from ferrule.errors import FerruleError, SettingsError

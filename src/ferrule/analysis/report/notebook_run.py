@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 
 from ferrule._util.pluralize import pluralize
 from ferrule.analysis.numbers.sources import read_numbers
-from ferrule.analysis.versions import list_versions
+from ferrule.analysis.result import list_versions
 from ferrule.errors import DataError
 
 SEED: Final = 0

@@ -8,7 +8,7 @@ It lies in the user's data folder, which no command sees, and never in the works
     turns/          a record for each turn
     sessions/       a lock for each session that runs
     undo_news.json  what was undone and the model wasn't told yet (`undo_news`)
-    known_files/    what the model of each conversation knows of files, kept by the session (`coding.known_files`)
+    known_files/    what the model of each conversation knows of files, kept by the session (`coding.files.records`)
     lock            held while anything in the store is read or changed
 """
 

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from ferrule.coding.files.change_plans import ChangePlan, plan_change, plan_new, refuse_if_changed
 from ferrule.coding.files.changes import FileChange
 from ferrule.coding.files.editor_config import find_charset
-from ferrule.coding.files.loading import LoadedFile, explain_errors
 from ferrule.coding.files.patch_notation import FilePatch
 from ferrule.coding.files.patches import patch_text
+from ferrule.coding.files.reading import LoadedFile, explain_errors
 from ferrule.coding.files.text_files import TextFile, make_empty
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import ToolFailed, ToolRetry

@@ -1,24 +1,29 @@
 """What the model knows of files: the content that it read or wrote last, by hash, never by time.
 
 A file that has changed since is announced once, before the next request, and isn't overwritten until it is read again.
+The records are kept with their conversation, so that a resumed one knows the files too.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import threading
 from collections import deque
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from ferrule._util.spliced_bytes import SplicedBytes
+from ferrule._util.user_folders import write_private_file
 from ferrule.errors import FileAccessRefused
 from ferrule.sandbox.file_access import FileAccess
 from ferrule.sandbox.file_versions import is_settled
 
-__all__ = ["ChangedFile", "FileRecord", "FileRecords", "hash_content"]
+__all__ = ["ChangedFile", "FileRecord", "FileRecords", "KnownFiles", "hash_content"]
 
 _MAX_NAMED = 20
 
@@ -181,3 +186,39 @@ def _make_signature(status: os.stat_result | None) -> Signature | None:
     if status is None or not is_settled(status.st_ctime_ns):
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+_MOST_CONVERSATIONS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFiles:
+    """The records of conversations about one workspace, one file for each in `folder`.
+
+    What can't be saved or read is not known: then the model has to read a file again before it replaces it.
+    """
+
+    folder: Path
+
+    def save(self, conversation: str, files: FileRecords) -> None:
+        """Keep the records of a conversation; those of the oldest ones are dropped."""
+        known = {path: [record.digest, record.origin, record.seen] for path, record in files.list_records().items()}
+        path = self._find_path(conversation)
+        with suppress(OSError):
+            if not known and not path.exists():
+                return
+            write_private_file(path, json.dumps(known).encode())
+            newest = sorted(self.folder.glob("*.json"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
+            for old in newest[_MOST_CONVERSATIONS:]:
+                old.unlink(missing_ok=True)
+
+    def load(self, conversation: str, files: FileRecords) -> None:
+        """Let `files` know what was kept of a conversation, and nothing else."""
+        found: dict[str, FileRecord] = {}
+        with suppress(OSError, ValueError, TypeError, RecursionError, AttributeError):
+            for path, (digest, origin, seen) in json.loads(self._find_path(conversation).read_bytes()).items():
+                found[path] = FileRecord(str(digest), str(origin), None if seen is None else str(seen), None)
+        files.replace_records(found)
+
+    def _find_path(self, conversation: str) -> Path:
+        return self.folder / f"{conversation}.json"

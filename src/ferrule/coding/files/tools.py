@@ -17,7 +17,9 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from ferrule.coding.files.change_plans import (
+    Call,
     ChangePlan,
+    PlanCache,
     describe_plan,
     make_intent,
     plan_change,
@@ -27,11 +29,9 @@ from ferrule.coding.files.change_plans import (
 from ferrule.coding.files.changes import apply_changes
 from ferrule.coding.files.editor_config import find_charset
 from ferrule.coding.files.edits import Edit, apply_edits
-from ferrule.coding.files.loading import LoadedFile, explain_errors, load_file, suggest_names
 from ferrule.coding.files.patch_notation import FilePatch, list_patched, parse_patch
 from ferrule.coding.files.patch_plans import plan_patch
-from ferrule.coding.files.plan_cache import Call, PlanCache
-from ferrule.coding.files.reading import render_file
+from ferrule.coding.files.reading import LoadedFile, explain_errors, load_file, render_file, suggest_names
 from ferrule.coding.files.records import hash_content
 from ferrule.coding.files.text_files import TextFile, make_empty
 from ferrule.coding.workspace import Workspace

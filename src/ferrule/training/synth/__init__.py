@@ -4,7 +4,7 @@ Template files (`templates/*.txt`) define the requests and replies; this package
 computes every output with ferrule's own calculator, and adds the noise of real users.
 
     grammar, parsing, conditions                the content of template files, and how they are parsed
-    words, numbers, expressions, number_lists   draw the values of slots
+    words, numbers, expressions                 draw the values of slots
     number_words, noise                         write a request as real users do
     replies, turns, pairs                       write a call and a reply; draw a whole turn; join two
     generator, example                          draw conversations in a mix of kinds; write them to a file

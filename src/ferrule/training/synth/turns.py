@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ferrule.arithmetic.evaluate import calculate
 from ferrule.training.synth.conditions import Condition, Value
 from ferrule.training.synth.example import Step, Turn
-from ferrule.training.synth.expressions import Expression, draw_expression
+from ferrule.training.synth.expressions import Expression, NumberList, draw_expression, draw_list
 from ferrule.training.synth.grammar import (
     TEXT_SLOTS,
     Field,
@@ -21,7 +21,6 @@ from ferrule.training.synth.grammar import (
     strip_number,
 )
 from ferrule.training.synth.noise import Piece, add_noise
-from ferrule.training.synth.number_lists import NumberList, draw_list
 from ferrule.training.synth.number_words import write_number, write_ordinal
 from ferrule.training.synth.numbers import Hint, Number, draw_number
 from ferrule.training.synth.parsing import find_needed

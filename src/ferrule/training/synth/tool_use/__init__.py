@@ -2,8 +2,8 @@
 
 templates, template_parsing                 the content of tool templates (`../tools/*.txt`), and how they are parsed
 type_parsing, phrasing_parsing              their parameters; their phrasings and results
-inventing, naming, offers, offer_drawing    invent tools, rename them, choose which a conversation offers
-sources, arguments, requests, joining       draw values, write requests with them, join several requests
-calls, results, tool_replies, exchanges     write calls, results, replies, and what a user says after them
+inventing, offers, offer_drawing            invent tools, rename and call them, choose which are offered
+sources, arguments, requests                draw values, write requests with them, join several requests
+results, tool_replies, exchanges            write results, replies, and what a user says after them
 conversations                               draws whole conversations
 """

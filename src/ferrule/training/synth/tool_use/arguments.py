@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from ferrule.training.synth.number_words import write_number
 from ferrule.training.synth.numbers import Number
-from ferrule.training.synth.tool_use.calls import show_value
-from ferrule.training.synth.tool_use.offers import KEY
+from ferrule.training.synth.tool_use.offers import KEY, show_value
 from ferrule.training.synth.tool_use.sources import draw_number_text, draw_text
 from ferrule.training.synth.tool_use.templates import Scalar, TemplateParameter, Value
 from ferrule.training.synth.wheel import pick

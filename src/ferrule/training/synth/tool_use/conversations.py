@@ -10,13 +10,11 @@ from typing import Literal, Protocol
 
 from ferrule.embedded.missing import write_question
 from ferrule.training.synth.example import Example, Step, Turn
-from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
 from ferrule.training.synth.tool_use.exchanges import ask_withheld, change_argument, say_missing, say_no, say_yes
 from ferrule.training.synth.tool_use.inventing import ToolInventor
-from ferrule.training.synth.tool_use.joining import join_requests, repeat_for_another
 from ferrule.training.synth.tool_use.offer_drawing import Offer, OfferDrawer, find_stems
-from ferrule.training.synth.tool_use.offers import OfferedTool
-from ferrule.training.synth.tool_use.requests import draw_request
+from ferrule.training.synth.tool_use.offers import ForeignCall, OfferedTool, make_call
+from ferrule.training.synth.tool_use.requests import draw_request, join_requests, repeat_for_another
 from ferrule.training.synth.tool_use.results import draw_result
 from ferrule.training.synth.tool_use.templates import ToolTemplate
 from ferrule.training.synth.tool_use.tool_replies import (

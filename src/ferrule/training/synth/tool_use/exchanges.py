@@ -9,8 +9,7 @@ from ferrule.embedded.withholding import write_withheld_question
 from ferrule.training.synth.example import Turn
 from ferrule.training.synth.noise import Piece, add_noise
 from ferrule.training.synth.tool_use.arguments import draw_value, say_value
-from ferrule.training.synth.tool_use.calls import ForeignCall, make_call
-from ferrule.training.synth.tool_use.offers import OfferedTool
+from ferrule.training.synth.tool_use.offers import ForeignCall, OfferedTool, make_call
 from ferrule.training.synth.tool_use.templates import TemplateParameter, Value
 from ferrule.training.synth.wheel import pick
 

@@ -13,7 +13,7 @@ from ferrule.conversation import COMMENT_NOTE, EDITED_NOTE, ToolCall
 from ferrule.errors import ArgumentProblem, ArgumentsInvalid
 from ferrule.execution.argument_changes import describe_changes
 from ferrule.execution.error_results import describe_failure, make_denied_result, make_timed_out_result
-from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
+from ferrule.training.synth.tool_use.offers import ForeignCall, show_value
 from ferrule.training.synth.tool_use.sources import draw_number_text, draw_text
 from ferrule.training.synth.tool_use.templates import DrawnPart, ResultTemplate, TemplateSlot
 from ferrule.training.synth.wheel import pick

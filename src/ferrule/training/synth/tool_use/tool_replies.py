@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from ferrule._util.word_lists import show_list
 from ferrule.conversation import COMMENT_NOTE, EDITED_NOTE
 from ferrule.embedded.missing import split_name
-from ferrule.training.synth.tool_use.calls import ForeignCall, show_value
-from ferrule.training.synth.tool_use.offers import OfferedTool
+from ferrule.training.synth.tool_use.offers import ForeignCall, OfferedTool, show_value
 
 DECLINED = "None of my tools can do that."
 NOT_DONE = "All right, I won't."
