@@ -11,6 +11,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from pathlib import Path
 
@@ -65,32 +66,36 @@ def room_of(module: str) -> str:
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def find_imports(module: str, *, inside_functions: bool, for_types: bool = True) -> Iterator[str]:
+@cache
+def find_imports(module: str, *, for_types: bool = True) -> tuple[str, ...]:
     """The modules of ferrule that a module imports; `for_types`: also those that only type checkers import."""
     path = MODULES[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in _statements(tree, inside_functions=inside_functions, for_types=for_types):
+    found: list[str] = []
+    for node in _find_import_statements(ast.parse(path.read_text(encoding="utf-8")), for_types):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == "ferrule")
-        elif isinstance(node, ast.ImportFrom):
+            found += [alias.name for alias in node.names if alias.name.partition(".")[0] == "ferrule"]
+        else:
             above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             source = ".".join([*above, *([node.module] if node.module else [])])
             if source.partition(".")[0] == "ferrule":
-                for alias in node.names:
-                    yield f"{source}.{alias.name}" if f"{source}.{alias.name}" in MODULES else source
+                names = (f"{source}.{alias.name}" for alias in node.names)
+                found += [name if name in MODULES else source for name in names]
+    return tuple(found)
 
 
-def _statements(tree: ast.AST, *, inside_functions: bool, for_types: bool) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        yield node
-        if not for_types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            inner = ast.Module(node.orelse, [])
-        elif inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            inner = node
-        else:
+def _find_import_statements(tree: ast.AST, for_types: bool) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Those of a module or a statement, also inside functions."""
+    is_for_types = isinstance(tree, ast.If) and "TYPE_CHECKING" in ast.unparse(tree.test)
+    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+        if name == "body" and is_for_types and not for_types:
             continue
-        yield from _statements(inner, inside_functions=inside_functions, for_types=for_types)
+        inner = getattr(tree, name, [])
+        for node in inner if isinstance(inner, list) else []:  # a conditional expression has one node
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                yield node
+            else:
+                yield from _find_import_statements(node, for_types)
 
 
 def room_imports() -> dict[str, set[str]]:
@@ -98,7 +103,7 @@ def room_imports() -> dict[str, set[str]]:
     rooms: dict[str, set[str]] = {room_of(module): set() for module in MODULES if module != "ferrule"}
     for module in MODULES:
         if module != "ferrule":
-            targets = {room_of(target) for target in find_imports(module, inside_functions=True) if target != "ferrule"}
+            targets = {room_of(target) for target in find_imports(module) if target != "ferrule"}
             rooms[room_of(module)] |= targets - {room_of(module)}
     return rooms
 
