@@ -50,7 +50,7 @@ def install_from_pypi(*requirements: str) -> Path:
 def find_node(least: int) -> Path:
     """A Node of at least this major version: the machine's, or one from npm."""
     if own := shutil.which("node"):
-        version = subprocess.run([own, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
+        version = subprocess.run([own, "--version"], capture_output=True, text=True, check=True, timeout=300).stdout
         if int(version.removeprefix("v").partition(".")[0]) >= least:
             return Path(own)
     package = f"node-linux-{'arm64' if platform.machine() in ('aarch64', 'arm64') else 'x64'}"

@@ -68,7 +68,12 @@ def names() -> Iterator[dict[str, object]]:
     del sys.modules[module.__name__]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    # Training takes the longest by far; the quick tests of `training/` run the same commands.
+    [pytest.param(page, marks=pytest.mark.slow) if page.stem == "training" else page for page in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_examples(
     page: Path,
     names: dict[str, object],
@@ -184,7 +189,7 @@ def shell(command: str, folder: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return done.stdout

@@ -40,7 +40,7 @@ def run_browser(page: Path, *options: str) -> str:
         page.as_uri(),
     ]
     environment = {**os.environ, "HOME": str(page.parent)}
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -212,7 +212,7 @@ async def test_ctrl_c_leaves_what_was_found_and_a_recording(tmp_path: Path) -> N
         while len(server.requests) < 3 and time.monotonic() < deadline:
             await asyncio.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        shown, errors = await asyncio.to_thread(process.communicate, timeout=60)
+        shown, errors = await asyncio.to_thread(process.communicate, timeout=300)
     assert process.returncode == 130, errors
     assert "partial: the analysis was stopped" in shown
     assert "recorded in run.jsonl" in errors

@@ -75,7 +75,7 @@ def test_a_signal_ends_a_turn_without_a_terminal_and_what_it_did_is_saved(
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             process.send_signal(number)
-            stderr = process.communicate(timeout=60)[1]
+            stderr = process.communicate(timeout=300)[1]
     assert process.returncode == 128 + number
     assert "Traceback" not in stderr, stderr
     assert "--continue` goes on with it" in stderr

@@ -44,7 +44,7 @@ def test_bytes_typed_that_are_not_utf_8_are_refused_by_name() -> None:
     os.write(master, b"caf\xe9\rhello\r\x04")
     done = subprocess.run(
         [*COMMAND, "chat", "--model", "echo"], stdin=slave, capture_output=True, env=environment({"LC_ALL": "C"}),
-        timeout=60, check=True,
+        timeout=300, check=True,
     )  # fmt: skip
     os.close(slave)
     os.close(master)
@@ -84,7 +84,7 @@ def test_a_pipe_that_brings_nothing_is_left_with_a_notice() -> None:
     try:
         done = subprocess.run(
             [*COMMAND, "ask", "Hello", "--model", "echo"], stdin=reading, capture_output=True, text=True,
-            env=environment(), timeout=60, check=True,
+            env=environment(), timeout=300, check=True,
         )  # fmt: skip
     finally:
         os.close(reading)

@@ -64,8 +64,8 @@ def test_transformers_tokenizes_a_conversation_alike() -> None:
     assert tuple(ids) == render(run.conversation, local.dialect, local.tokenizer).ids
 
 
-def test_two_hundred_conversations_at_temperature_one_render_to_what_was_sampled() -> None:
-    asked = [question.prompts for question in draw_held_out_questions(200, 5)]
+def test_fifty_conversations_at_temperature_one_render_to_what_was_sampled() -> None:
+    asked = [question.prompts for question in draw_held_out_questions(50, 5)]
 
     async def one(local: LocalModel, number: int) -> tuple[Run, Trace]:
         pipeline = model(local).using(calculator).within(rounds=4)
@@ -77,7 +77,7 @@ def test_two_hundred_conversations_at_temperature_one_render_to_what_was_sampled
 
     async def every() -> list[tuple[Run, Trace]]:
         async with load_embedded_model() as local:
-            return list(await asyncio.gather(*(one(local, number) for number in range(200))))
+            return list(await asyncio.gather(*(one(local, number) for number in range(50))))
 
     for run, trace in asyncio.run(every()):
         run.conversation.check()

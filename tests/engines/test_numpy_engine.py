@@ -190,5 +190,5 @@ generation = engine.generate([1, 2], sampling=Sampling(), stop_ids=())
 loop = asyncio.new_event_loop()
 loop.run_until_complete(anext(generation))
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, timeout=20, check=False)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -121,5 +121,5 @@ def test_a_process_finds_a_tool_of_a_script(tmp_path):
             asyncio.run(main())
         """)
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout == '{"x":8}\n'

@@ -128,7 +128,7 @@ def test_the_commands_log_in_and_out(guarded: str, tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr.readline() == "ferrule: open this address in a browser on this machine to log in:\n"
         urllib.request.urlopen(process.stderr.readline().strip(), timeout=30).read()
-        shown, rest = process.communicate(timeout=60)
+        shown, rest = process.communicate(timeout=300)
     assert (process.returncode, rest) == (0, "")
     assert shown == f"logged in; the tokens are in {find_token_file(guarded)}\n"
     listed = ferrule("mcp", "list", guarded)

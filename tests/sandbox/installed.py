@@ -50,7 +50,7 @@ def run(
         env=os.environ | {"PYTHONSAFEPATH": "1"} | variables,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     return done.stdout + done.stderr
 

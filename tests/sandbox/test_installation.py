@@ -57,7 +57,7 @@ def has_run(workspace: Path, words: dict[str, str]) -> bool:
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_uncontained_it_is_run(tmp_path: Path, shape: str, attack: str, environment: Path) -> None:
     workspace, words = shaped(tmp_path, shape, environment)
-    subprocess.run(["/bin/sh", "-c", ATTACKS[attack].format(**words)], cwd=workspace, check=False, timeout=60)
+    subprocess.run(["/bin/sh", "-c", ATTACKS[attack].format(**words)], cwd=workspace, check=False, timeout=300)
     assert has_run(workspace, words)
 
 

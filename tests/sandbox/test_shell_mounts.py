@@ -55,7 +55,7 @@ async def say(command, **settings):
 def said(folder: Path, program: str) -> str:
     """What a program prints that runs in a folder."""
     script = BEGIN.format(source=SOURCE, tests=TESTS) + textwrap.dedent(program)
-    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=300)
     return done.stdout + done.stderr
 
 

@@ -303,7 +303,7 @@ def test_two_processes_write_one_file_at_once(path: Path) -> None:
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()
-    told = [process.communicate(timeout=120) for process in processes]
+    told = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], told
     with Store(path) as store:
         for (name, _), own in zip(told, ("one", "two"), strict=True):
@@ -320,7 +320,7 @@ def test_processes_that_make_the_file_at_once(path: Path) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", code, str(path)], stderr=subprocess.PIPE, text=True) for _ in range(4)
     ]
-    assert [(process.communicate(timeout=60)[1], process.returncode) for process in processes] == [("", 0)] * 4
+    assert [(process.communicate(timeout=300)[1], process.returncode) for process in processes] == [("", 0)] * 4
 
 
 class Ran:

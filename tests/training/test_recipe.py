@@ -28,7 +28,7 @@ from ferrule.training.embedded.checkpoint import write_embedded_tokenizer  # noq
 from ferrule.training.embedded.network import Network  # noqa: E402
 
 STEPS, CHECKPOINT = 40, 35
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 def tiny(**changes) -> Recipe:
