@@ -9,29 +9,23 @@ ends. That commands import all that they need themselves is seen where they are 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gc
 import importlib
 import json
 import os
 import pkgutil
 import runpy
-import signal
 import socket
 import sys
-import termios
 
 import ferrule.cli
 
 OURS = (
-    "ferrule.agent.runner",
     "ferrule.embedded.guide",
     "ferrule.engines.decoder",
     "ferrule.engines.scheduler",
     "ferrule.models.gateway.gateway",
     "ferrule.models.local_checkpoints",
-    "ferrule.session.session",
-    "ferrule.store",
     "ferrule.tokens.template_loading",
     "ferrule.builtin_tools",
 )
@@ -40,18 +34,8 @@ OTHERS = ("jinja2.sandbox", "jsonschema", "numpy", "rich.console")
 _OPENAI = ("ferrule.models.openai.chat", "httpcore2", "httpx2")
 WHERE_ASKED_FOR = {
     "--mcp": ("mcp.client",),
-    "analyze": ("ferrule.analysis",),
     "anthropic:": ("ferrule.models.anthropic.model", "httpcore2", "httpx2"),
     "compatible:": _OPENAI,
-    "code": (
-        "anyio._backends._asyncio",
-        "ferrule.coding.commands",
-        "ferrule.coding.opening",
-        "ferrule.coding.program",
-        "ferrule.coding.terminal.program",
-        "ferrule.session.terminal.markdown_blocks",
-        "rich.markdown",
-    ),
     "google:": ("ferrule.models.google.model", "httpcore2", "httpx2"),
     "mcp": ("mcp.client",),
     "openai": _OPENAI,
@@ -71,19 +55,17 @@ def prepare(arguments: list[str]) -> None:
 
 
 def arguments_of_a_fork(requests: socket.socket) -> list[str]:
-    """Serve commands; in each fork, the arguments of its command. Exits at the end of requests.
+    """Serve commands one after the other; in each fork, the arguments of its command. Exits at the end of requests.
 
     A request has the arguments, the environment and the folder, and three descriptors with it. It is answered with
-    the process's id, and with that and its exit status as `subprocess` gives it once it has ended.
+    the process's id, and with its exit status as `subprocess` tells it once it has ended.
     """
-    signal.signal(signal.SIGCHLD, lambda *_: tell_of_the_ended(requests))
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, 1 << 20, 3)
         if not message:
             raise SystemExit
         asked = json.loads(message)
         prepare(asked["arguments"])
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # no end is told of before its beginning
         process = os.fork()
         if process == 0:
             requests.close()
@@ -91,28 +73,15 @@ def arguments_of_a_fork(requests: socket.socket) -> list[str]:
             return asked["arguments"]
         for descriptor in descriptors:
             os.close(descriptor)
-        requests.send(f"started {process}".encode())
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-
-
-def tell_of_the_ended(requests: socket.socket) -> None:
-    """Send the exit status of each command that has ended."""
-    with contextlib.suppress(ChildProcessError):  # there is no command any more
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            requests.send(f"ended {ended[0]} {os.waitstatus_to_exitcode(ended[1])}".encode())
+        requests.send(str(process).encode())
+        requests.send(str(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])).encode())
 
 
 def become(environment: dict[str, str], folder: str, descriptors: list[int]) -> None:
-    """Take on what a process is started with; on a terminal, lead a session that has it, so that Ctrl-C is a signal."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-    is_on_a_terminal = os.isatty(1)
+    """Take on what a process is started with."""
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    if is_on_a_terminal:
-        os.setsid()
-        fcntl.ioctl(1, termios.TIOCSCTTY, 0)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -1,22 +1,15 @@
-"""A command on a terminal whose screen is read as text: what a person would see, after all escape sequences.
-
-The command is a process of its own, forked from one that has what it imports loaded: `command_client.py`.
-"""
+"""A program on a terminal whose screen is read as text: what a person would see, after all escape sequences."""
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
+import pexpect
 import pyte
-from command_client import command_server
-from terminals import environment
+from terminals import COMMAND, environment
 
 CTRL_C, CTRL_D, ESCAPE, ENTER, UP = "\x03", "\x04", "\x1b", "\r", "\x1b[A"
 
@@ -27,15 +20,14 @@ class Screen:
     def __init__(self, *arguments: str | Path, folder: Path, columns: int = 80, rows: int = 24, **changes: str) -> None:
         self._screen = pyte.HistoryScreen(columns, rows, history=2000, ratio=1)
         self._stream = pyte.ByteStream(self._screen)
-        self._master, slave = pty.openpty()
-        self.resize(columns, rows)
-        self.process = command_server(on_a_terminal=True).start(
-            [*map(str, arguments)],
-            (slave, slave, slave),
-            {**environment(changes), "TERM": "xterm-256color", **changes},
-            folder,
+        self.process = pexpect.spawn(
+            COMMAND[0],
+            [*COMMAND[1:], *map(str, arguments)],
+            cwd=str(folder),
+            env=_environment(changes),
+            dimensions=(rows, columns),
+            timeout=60,
         )
-        os.close(slave)
 
     @property
     def text(self) -> str:
@@ -46,14 +38,13 @@ class Screen:
     def type(self, *texts: str) -> None:
         """Type; a line ends with `ENTER`."""
         for text in texts:
-            time.sleep(0.05)  # nobody types faster, and what comes at once is taken for pasted
-            os.write(self._master, text.encode())
+            self.process.send(text)
 
-    def wait_for(self, *texts: str, count: int = 1, timeout: float = 300) -> str:
+    def wait_for(self, *texts: str, count: int = 1, timeout: float = 60) -> str:
         """Wait until the screen shows each text, `count` times; returns it."""
         return self.wait_until(lambda shown: all(shown.count(text) >= count for text in texts), texts, timeout)
 
-    def wait_until(self, is_shown: Callable[[str], bool], what: object = "it", timeout: float = 300) -> str:
+    def wait_until(self, is_shown: Callable[[str], bool], what: object = "it", timeout: float = 60) -> str:
         """Wait until the screen is as it should be."""
         deadline = time.monotonic() + timeout
         while not is_shown(self.text):
@@ -64,25 +55,25 @@ class Screen:
     def resize(self, columns: int, rows: int) -> None:
         """Change the size of the terminal."""
         self._screen.resize(rows, columns)
-        termios.tcsetwinsize(self._master, (rows, columns))
+        self.process.setwinsize(rows, columns)
 
     def wait_for_end(self) -> int:
         """Wait until the program has ended; its exit status, that of a signal negative."""
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 60
         while self._read():
             assert time.monotonic() < deadline, self.text
-        return self.process.wait(300)
+        self.process.close()
+        return self.process.exitstatus if self.process.exitstatus is not None else -(self.process.signalstatus or 0)
 
     def _read(self) -> bool:
         """Read what was written; returns whether there may be more."""
-        if not select.select([self._master], [], [], 0.2)[0]:
-            return True
         try:
-            data = os.read(self._master, 65536)
-        except OSError:  # Linux's way to say that nobody holds the other end
+            self._stream.feed(self.process.read_nonblocking(65536, timeout=0.2))
+        except pexpect.TIMEOUT:
+            return True
+        except pexpect.EOF:
             return False
-        self._stream.feed(data)
-        return bool(data)
+        return True
 
     def __enter__(self) -> Screen:
         return self
@@ -90,6 +81,8 @@ class Screen:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._master)  # which hangs up
-        self.process.kill()
-        self.process.wait()
+        self.process.close(force=True)
+
+
+def _environment(changes: Mapping[str, str]) -> Mapping[str, str]:
+    return {**environment(changes), "TERM": "xterm-256color", **changes}

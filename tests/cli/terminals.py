@@ -65,7 +65,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
 def interrupted(process: subprocess.Popen[bytes]) -> tuple[int, str]:
     """Send what Ctrl-C sends; the exit status and what was written to stderr."""
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=60)
     return process.returncode, errors.decode()
 
 
@@ -94,7 +94,7 @@ class Terminal:
         """Type; a line ends with a carriage return."""
         os.write(self._master, text.encode())
 
-    def expect(self, text: str, timeout: float = 300) -> str:
+    def expect(self, text: str, timeout: float = 30) -> str:
         """Wait until `text` is shown, colours left out, after what was expected before; returns what came before it."""
         deadline = time.monotonic() + timeout
         while True:
@@ -107,7 +107,7 @@ class Terminal:
             if not self._more(deadline):
                 raise AssertionError(f"{text!r} did not come; shown: {plain[self._read_to :]!r}")
 
-    def ended(self, timeout: float = 300) -> int:
+    def ended(self, timeout: float = 30) -> int:
         """Wait for the end of the command; its exit status."""
         deadline = time.monotonic() + timeout
         while self._more(deadline):
