@@ -17,7 +17,7 @@ from threading import Lock
 
 _SERVER = Path(__file__).with_name("command_server.py")
 _SOURCE = _SERVER.parents[2] / "src"
-_SECONDS = 120.0
+_SECONDS = 600.0
 
 
 class CommandServer:
@@ -40,7 +40,7 @@ class CommandServer:
     def run(
         self, arguments: list[str], typed: bytes, environment: Mapping[str, str], folder: Path
     ) -> subprocess.CompletedProcess[bytes]:
-        """What `subprocess.run` gives for this command. Raises `subprocess.TimeoutExpired` after two minutes."""
+        """What `subprocess.run` gives for this command. Raises `subprocess.TimeoutExpired` after ten minutes."""
         asked = {"arguments": arguments, "environment": dict(environment), "folder": str(folder.absolute())}
         with self._lock, ThreadPoolExecutor(3) as threads:
             (stdin, typing), (saying, stdout), (complaining, stderr) = (os.pipe() for _ in range(3))

@@ -26,7 +26,7 @@ class Screen:
             cwd=str(folder),
             env=_environment(changes),
             dimensions=(rows, columns),
-            timeout=60,
+            timeout=300,
         )
 
     @property
@@ -40,11 +40,11 @@ class Screen:
         for text in texts:
             self.process.send(text)
 
-    def wait_for(self, *texts: str, count: int = 1, timeout: float = 60) -> str:
+    def wait_for(self, *texts: str, count: int = 1, timeout: float = 300) -> str:
         """Wait until the screen shows each text, `count` times; returns it."""
         return self.wait_until(lambda shown: all(shown.count(text) >= count for text in texts), texts, timeout)
 
-    def wait_until(self, is_shown: Callable[[str], bool], what: object = "it", timeout: float = 60) -> str:
+    def wait_until(self, is_shown: Callable[[str], bool], what: object = "it", timeout: float = 300) -> str:
         """Wait until the screen is as it should be."""
         deadline = time.monotonic() + timeout
         while not is_shown(self.text):
@@ -59,7 +59,7 @@ class Screen:
 
     def wait_for_end(self) -> int:
         """Wait until the program has ended; its exit status, that of a signal negative."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while self._read():
             assert time.monotonic() < deadline, self.text
         self.process.close()

@@ -26,6 +26,7 @@ from ferrule.dialects.protocol import Dialect, Reader
 from ferrule.dialects.reader.message import MessageParts
 from ferrule.dialects.segments import Content, Control, Layout
 from ferrule.engines.protocol import Engine, Finished, Sampled, Sampling
+from ferrule.errors import ModelError
 from ferrule.events import (
     CallFinished,
     CallMalformed,
@@ -72,6 +73,12 @@ class LocalModel(AsyncClosing):
 
         `guide`: what steers its calls; without one nothing is constrained or held back.
         """
+        if guide is not None and not isinstance(guide, CallGuide):
+            raise ModelError(f"a guide has constrain, holds_calls and review: see CallGuide; {guide!r} isn't one")
+        if guide is not None and not hasattr(engine, "can_constrain"):
+            raise ModelError(
+                f"{type(engine).__name__} lacks can_constrain: True if generate takes a constraint, else False"
+            )
         self.name = name
         self.history: History = history
         self.engine = engine

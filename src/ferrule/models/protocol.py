@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -100,6 +100,7 @@ class Model(Protocol):
         ...
 
 
+@runtime_checkable
 class CallGuide(Protocol):
     """Steers the calls of a small local model, which learns late what a few rules tell at once."""
 

@@ -73,6 +73,8 @@ class RecordedModel:
         self.mode = mode
         self._facts = Facts(facts or {})
         self._file = RecordingFile(path, refreshes=mode == "refresh")
+        if self._file.values:
+            raise SettingsError(f"{path} is the recording of an analysis; name another file to record a model in")
         self._key = self._find_only_key() if key is None else key
         self._make = create
         self._secrets = SecretFinder(keys or {})
