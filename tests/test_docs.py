@@ -70,7 +70,7 @@ def names() -> Iterator[dict[str, object]]:
 
 @pytest.mark.parametrize(
     "page",
-    # Training takes the longest by far; the quick tests of `training/` run the same commands.
+    # Training takes the longest by far; `cli/test_making.py` runs the same commands on less.
     [pytest.param(page, marks=pytest.mark.slow) if page.stem == "training" else page for page in PAGES],
     ids=lambda page: page.stem,
 )

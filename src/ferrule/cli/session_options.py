@@ -330,9 +330,9 @@ def make_renderer(options: SessionOptions, margin: str = "") -> Renderer:
 
         return JsonRenderer()
     if options.schema is not None:
-        from ferrule.session.typed_answer import TypedAnswerRenderer
+        from ferrule.session.output_renderer import OutputRenderer
 
-        return TypedAnswerRenderer()
+        return OutputRenderer()
     from ferrule.session.terminal.renderer import OutputScreen, TextRenderer
 
     return TextRenderer(OutputScreen(margin))

@@ -1,4 +1,4 @@
-"""Shows an answer that was asked for as a type: the checked value as JSON on stdout, everything else on stderr."""
+"""Shows the typed output of a run: the checked value as JSON on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ferrule.session.terminal.output import print_json, print_notice
 from ferrule.transcript import summarize_arguments, summarize_result
 
 
-class TypedAnswerRenderer:
+class OutputRenderer:
     """Prints `Run.output`, which is JSON data, at the end of each turn; calls and losses are notices on stderr."""
 
     def __init__(self) -> None:
