@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from fnmatch import fnmatchcase
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +109,10 @@ async def test_our_server(suite: list[str], address: str, tmp_path: Path) -> Non
 
 
 async def test_our_client(suite: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     # A server that doesn't answer the SDK's first request in time is taken for one of an older revision.
     monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 120.0)
     failed = {}
-    async with answering() as port:
+    async with answering(monkeypatch, tmp_path / "settings") as port:
         client = f"{sys.executable} -S {HERE / 'conformance_client.py'} {port}"
         for revision in REVISIONS:
             command = [*suite, "client", "--command", client, "--requirements", revision, "--timeout", "300000"]
@@ -123,8 +123,9 @@ async def test_our_client(suite: list[str], tmp_path: Path, monkeypatch: pytest.
 
 
 @asynccontextmanager
-async def answering() -> AsyncIterator[int]:
+async def answering(monkeypatch: pytest.MonkeyPatch, settings: Path) -> AsyncIterator[int]:
     """Do the work of the suite's client, `conformance_client.py`, for each that connects to this port."""
+    numbers = count()
 
     # The suite starts all of its clients at once, more than a small machine serves in the time that the SDK gives them.
     one_at_a_time = asyncio.Lock()
@@ -133,6 +134,8 @@ async def answering() -> AsyncIterator[int]:
         given = json.loads(await reader.readline())
         try:
             async with one_at_a_time:
+                # Logins are saved by address, and a scenario's server may get the port that another had.
+                monkeypatch.setenv("XDG_CONFIG_HOME", str(settings / str(next(numbers))))
                 said = await connect(given["address"], given["scenario"], given["context"])
         except FerruleError as error:
             said = str(error)
