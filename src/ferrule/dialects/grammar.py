@@ -29,6 +29,14 @@ class ControlToken:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkerText:
+    """Text of a notation itself: what a tokenizer has control tokens for is written as such, the rest as ordinary
+    ones."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class CharacterSet:
     """One of these characters, in ordinary tokens; with `is_excluded`, one of all others."""
 
@@ -37,10 +45,18 @@ class CharacterSet:
 
 
 @dataclass(frozen=True, slots=True)
+class TextUntil:
+    """Any text, in ordinary tokens, before the first of these closers, which isn't part of it."""
+
+    closers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class JsonValue:
-    """The text of a JSON value that the schema allows; any JSON value if the schema is empty."""
+    """The text of a value that the schema allows, any value if the schema is empty: as JSON, or as a Python literal."""
 
     schema: JSONSchema
+    is_python: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +75,16 @@ class GrammarChoice:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """This, any number of times or never. It must not be empty itself."""
+    """This, `minimum` to `maximum` times, without a `maximum` any number of times. It must not be empty itself."""
 
     item: Grammar
+    minimum: int = 0
+    maximum: int | None = None
 
 
 Grammar: TypeAlias = (
-    "LiteralText | CharacterSet | ControlToken | JsonValue | GrammarSequence | GrammarChoice | Repetition"
+    "LiteralText | MarkerText | CharacterSet | ControlToken | TextUntil | JsonValue "
+    "| GrammarSequence | GrammarChoice | Repetition"
 )
 
 NOTHING = GrammarSequence(())

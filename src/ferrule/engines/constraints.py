@@ -21,7 +21,9 @@ from ferrule.dialects.grammar import (
     GrammarSequence,
     JsonValue,
     LiteralText,
+    MarkerText,
     Repetition,
+    TextUntil,
 )
 from ferrule.errors import EngineError, TokenizerError
 
@@ -207,6 +209,10 @@ def _check(grammar: Grammar) -> None:
         seen.add(id(part))
         if isinstance(part, JsonValue):
             raise EngineError("constraint: this engine can't keep a text to a JSON schema")
+        if isinstance(part, MarkerText | TextUntil) or (
+            isinstance(part, Repetition) and (part.minimum, part.maximum) != (0, None)
+        ):
+            raise EngineError(f"constraint: this engine can't follow a {type(part).__name__}")
         if isinstance(part, GrammarSequence):
             waiting += part.items
         elif isinstance(part, GrammarChoice):
@@ -249,5 +255,5 @@ def _enter(grammars: tuple[Grammar, ...]) -> Iterator[_Place]:
     elif isinstance(first, Repetition):
         yield from _enter((first.item, first, *rest))
         yield from _enter(rest)
-    elif not isinstance(first, JsonValue):  # refused before
+    elif isinstance(first, _Leaf):  # others were refused before
         yield _Place(first, rest)
