@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ferrule import Conversation, ConversationError, Message, Text, ToolCall, ToolResult, assistant, user
+from tables import each_case
 
 
 def test_lists_strings_and_dicts_become_what_they_mean() -> None:
@@ -21,7 +22,7 @@ def test_lists_strings_and_dicts_become_what_they_mean() -> None:
     assert ToolCall("a", "f", arguments).arguments == '{"city": "Århus", "days": 2}'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "said"),
     [
         (lambda: Conversation(({"role": "user"},)), r"not the dict .*ferrule\.formats\.detection\.load reads"),

@@ -19,6 +19,7 @@ from ferrule.training.embedded.handwritten import (
     score_declined,
 )
 from ferrule.training.embedded.scoring import MadeCall, ModelAnswer, Score, list_refusals
+from tables import each_case
 
 WEATHER = ToolSpec(
     "get_weather",
@@ -56,7 +57,7 @@ SAID = "Sunny, 18 degrees."
 OSLO = (("get_weather", {"city": "Oslo"}),)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("made", "wanted", "is_right"),
     [
         ({"city": "Oslo"}, {"city": "Oslo"}, True),
@@ -104,7 +105,7 @@ def test_what_lacks_is_asked_for_in_one_turn_and_given_in_the_next() -> None:
     assert score(["Which city?", weather(city="Oslo"), SAID], (OSLO,), prompts=two) == RIGHT
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "answer", "expected"),
     [
         ("tools", ModelAnswer((), "None of my tools can do that."), RIGHT),
