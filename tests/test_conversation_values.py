@@ -8,6 +8,7 @@ import pytest
 
 from ferrule import Conversation, ConversationError, Message, Text, ToolCall, ToolResult, assistant, user
 from ferrule.conversation import tool_message
+from tables import each_case
 
 
 def test_lists_strings_and_dicts_become_what_they_mean() -> None:
@@ -22,7 +23,7 @@ def test_lists_strings_and_dicts_become_what_they_mean() -> None:
     assert ToolCall("a", "f", arguments).arguments == '{"city": "Århus", "days": 2}'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "said"),
     [
         (lambda: Conversation(({"role": "user"},)), r"not the dict .*ferrule\.formats\.detection\.load reads"),
