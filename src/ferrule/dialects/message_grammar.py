@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from ferrule.conversation import Part, Reasoning, Text, ToolCall
@@ -17,7 +18,7 @@ from ferrule.dialects.message_writer import write_parts
 from ferrule.dialects.notation import NoCalls, TextNotation
 from ferrule.dialects.segments import Content
 from ferrule.dialects.value_terms import join_options
-from ferrule.dialects.written_calls import CallWriter
+from ferrule.dialects.written_calls import describe_calls
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
 
@@ -111,17 +112,14 @@ def make_message_grammar(
     is_forced = choice not in (None, "auto")
     if choice == "none" or isinstance(family.syntax, NoCalls) or not (tools or is_forced):
         return None
-    describe = describe or CallWriter(TextNotation(family), tools).describe
+    describe = describe or partial(describe_calls, TextNotation(family), tools)
     call = join_options([describe(spec) for spec in _select_tools(tools, choice)])
     return _Message(family, tools, turns, opens).describe(call, is_forced=is_forced)
 
 
 def _select_tools(tools: Sequence[ToolSpec], choice: str | None) -> Sequence[ToolSpec]:
     """The tools that may be called. Raises `DialectError` if there must be a call and none is offered."""
-    if choice in (None, "auto", "required"):
-        found = list(tools)
-    else:
-        found = [spec for spec in tools if spec.name == choice]
+    found = [spec for spec in tools if choice in (None, "auto", "required", spec.name)]
     if not found:
         offered = ", ".join(spec.name for spec in tools) or "none"
         wanted = "a tool" if choice == "required" else f"the tool {choice!r}"
