@@ -6,12 +6,14 @@ import json
 import re
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from jsonschema import Draft202012Validator
-from message_grammars import AWKWARD, TextMaker, is_in
+from message_grammars import AWKWARD, TextMaker, find_ends, is_in
 
-from ferrule.conversation import Message, ToolCall
+from ferrule.conversation import Conversation, Message, Text, ToolCall, ToolResult, tool_message, user
+from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.dialects.message_grammar import make_message_grammar
 from ferrule.errors import DialectError
@@ -179,3 +181,40 @@ def test_without_a_choice_any_text_may_come_before_a_call(name):
             counts[len(calls)] += 1
     assert counts[0] > 20
     assert counts[1] > 20
+
+
+def list_prompts(dialect, tools):
+    """A question, and the same after a call and its result: the conversations that a model may go on with."""
+    asked = Conversation((user("Is it raining?"),))
+    arguments = json.dumps(ARGUMENTS[tools[-1].name][0])
+    call = ToolCall("call00001", tools[-1].name, arguments)
+    yield asked
+    yield Conversation(
+        (*asked.messages, Message("assistant", (call,)), tool_message(ToolResult(call.id, call.name, (Text("yes"),))))
+    )
+
+
+@pytest.mark.parametrize("name", list_dialects())
+def test_a_message_goes_on_where_the_prompt_ended(name):
+    dialect = get_dialect(name)
+    tools = (EXPRESSION,) if name == "nanochat" else TOOLS[1:2] if name == "nanochat-tools" else TOOLS
+    maker = TextMaker(3)
+    for conversation in list_prompts(dialect, tools):
+        layout = dialect.layout(conversation, tools)
+        opens = layout.opens + "".join(segment.text for segment in layout.prompt)
+        grammar = dialect.grammar(tools, "required", opens=opens)
+        for _ in range(20):
+            text = "".join(piece for piece, _ in maker.make(grammar))
+            reader = dialect.reader(tools, opens=opens)
+            events = reader.feed(text) + reader.close(stopped=True)
+            calls = [one for one in events if isinstance(one, CallFinished | CallMalformed)]
+            said = "".join(one.text for one in events if isinstance(one, TextDelta))
+            assert (len(calls), said.strip()) == (1, ""), (opens, text, events)
+            assert fits(calls[0], tools), (opens, text, events)
+        answer = Message(
+            "assistant", (ToolCall("call00002", tools[-1].name, json.dumps(ARGUMENTS[tools[-1].name][0])),)
+        )
+        whole = dialect.layout(replace(conversation, messages=(*conversation.messages, answer)), tools)
+        written = whole.text.removeprefix("".join(one.text for one in layout.with_prompt))
+        left = {written[end:] for end in find_ends((grammar,), written, 0)}
+        assert any(not one or one.startswith(layout.stops) for one in left), (opens, written, left)
