@@ -7,7 +7,7 @@ one of what closes it now.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -80,8 +80,11 @@ class _Bound:
 
 
 class ClosingTexts:
-    """What closes each place of one grammar. `shortest` is the length of its shortest text in tokens, and `most` is what
-    closing takes at most; both without a stop id."""
+    """What closes each place of one grammar.
+
+    `shortest` is how many tokens its shortest text takes, `most` how many the text takes at most that closes a place;
+    neither with a stop id.
+    """
 
     def __init__(self, grammar: Grammar, index: VocabularyIndex, counter: TokenCounter) -> None:
         self.places = GrammarPlaces(grammar)

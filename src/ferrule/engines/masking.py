@@ -5,19 +5,23 @@ Comes with the extra `ferrule[local]`; imported when an engine is first given a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ferrule.dialects.grammar import Grammar
-from ferrule.engines.closing import CallCloser
+from ferrule.engines.closing import CallCloser, ClosingTexts, TokenCounter
 from ferrule.engines.constraints import TokenMask, VocabularyIndex
 from ferrule.engines.lark import write_lark
+from ferrule.engines.places import resolve_markers
 from ferrule.errors import EngineError
 
 if TYPE_CHECKING:
-    from llguidance import LLTokenizer
+    from llguidance import LLMatcher
+
+_KEPT_GRAMMARS = 16
 
 
 class _TokenBytes:
@@ -38,50 +42,71 @@ class _TokenBytes:
         raise NotImplementedError
 
 
-def make_llguidance_tokenizer(index: VocabularyIndex) -> LLTokenizer:
-    """The vocabulary as llguidance keeps it: once for an engine. Raises `EngineError` if it isn't installed."""
-    try:
-        from llguidance import LLTokenizer
-    except ImportError as error:
-        raise EngineError(
-            "constraint: constraining a local model needs llguidance; install it with: pip install 'ferrule[local]'"
-        ) from error
-    return LLTokenizer(_TokenBytes(index))
+class MaskCompiler:
+    """Compiles the grammars of one vocabulary, and keeps the last ones. Raises `EngineError` without llguidance."""
+
+    def __init__(self, index: VocabularyIndex) -> None:
+        try:
+            from llguidance import LLTokenizer
+        except ImportError as error:
+            raise EngineError(
+                "constraint: constraining this model needs llguidance; install it with: pip install 'ferrule[local]'"
+            ) from error
+        self._index = index
+        self._tokenizer = LLTokenizer(_TokenBytes(index))
+        self._counter = TokenCounter(index)
+        # By the identity of a grammar, which is kept with it: comparing grammars would take longer than compiling them.
+        self._compiled: dict[int, _CompiledGrammar] = {}
+
+    def compile(self, grammar: Grammar, stop_ids: Sequence[int], budget: int) -> MaskedConstraint:
+        """See `ConstraintCompiler.compile`."""
+        known = self._compiled.pop(id(grammar), None)
+        if known is None:
+            known = self._compile(grammar)
+        self._compiled[id(grammar)] = known
+        if len(self._compiled) > _KEPT_GRAMMARS:
+            del self._compiled[next(iter(self._compiled))]
+        closer = CallCloser(known.texts, stop_ids, budget)
+        return MaskedConstraint(known.matcher.deep_copy(), self._index.size, stop_ids, closer)
+
+    def _compile(self, grammar: Grammar) -> _CompiledGrammar:
+        from llguidance import LLMatcher
+
+        plain = resolve_markers(grammar, self._index.control)
+        matcher = LLMatcher(self._tokenizer, write_lark(plain, self._index.control), log_level=0)
+        _check(matcher)
+        return _CompiledGrammar(grammar, matcher, ClosingTexts(plain, self._index, self._counter))
+
+
+@dataclass(frozen=True, slots=True)
+class _CompiledGrammar:
+    grammar: Grammar
+    matcher: LLMatcher
+    texts: ClosingTexts
 
 
 class MaskedConstraint:
-    """A `TokenConstraint` of one generation. With a `closer`, a call is closed before its budget ends.
+    """The `TokenConstraint` of one generation, with a vocabulary of `size` ids.
 
-    Raises `EngineError` for a grammar that llguidance can't follow.
+    `closer` closes a call before its budget ends.
     """
 
-    def __init__(
-        self,
-        grammar: Grammar,
-        index: VocabularyIndex,
-        tokenizer: LLTokenizer,
-        stop_ids: Collection[int],
-        closer: CallCloser | None,
-    ) -> None:
-        from llguidance import LLMatcher
-
-        self._matcher = LLMatcher(tokenizer, write_lark(grammar, index.control), log_level=0)
-        self._check()
-        self._size = (index.size + 7) // 8
+    def __init__(self, matcher: LLMatcher, size: int, stop_ids: Sequence[int], closer: CallCloser) -> None:
+        self._matcher = matcher
         # In words of 32 bits, with one for the id that stands for the stop ids.
-        self._words = np.zeros(index.size // 32 + 1, np.int32)
+        self._words = np.zeros(size // 32 + 1, np.int32)
         self._bits = self._words.view(np.uint8)
-        self._mask = self._bits[: self._size]
+        self._mask = self._bits[: (size + 7) // 8]
         self._address, self._length = self._words.ctypes.data, self._words.nbytes
-        self._end = index.size // 8, 1 << index.size % 8
+        self._end = size // 8, 1 << size % 8
         self._stop_ids = frozenset(stop_ids)
-        self._stop_bits = [(stop // 8, 1 << stop % 8) for stop in stop_ids if stop < index.size]
+        self._stop_bits = [(stop // 8, 1 << stop % 8) for stop in stop_ids if stop < size]
         self._closer = closer
 
     def mask(self) -> TokenMask:
         """See `TokenConstraint`."""
         self._matcher.unsafe_compute_mask_ptr(self._address, self._length)
-        self._check()
+        _check(self._matcher)
         at, end = self._end
         bits = int(self._bits[at])
         if bits & end:
@@ -92,12 +117,14 @@ class MaskedConstraint:
 
     def advance(self, token: int) -> int:
         """See `TokenConstraint`."""
-        if self._closer is not None:
-            token = self._closer.choose(token)
+        token = self._closer.choose(token)
         if token not in self._stop_ids and not self._matcher.consume_token(token):
-            self._check()
+            _check(self._matcher)
         return token
 
-    def _check(self) -> None:
-        if self._matcher.is_error():
-            raise EngineError(f"constraint: llguidance can't follow the grammar: {self._matcher.get_error()}")
+
+def _check(matcher: LLMatcher) -> None:
+    """Raise `EngineError` if the matcher failed: its errors are states."""
+    if matcher.is_error():
+        reason = matcher.get_error().strip().splitlines()
+        raise EngineError(f"constraint: llguidance can't follow the grammar: {reason[0] if reason else 'unknown'}")
