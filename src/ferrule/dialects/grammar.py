@@ -57,10 +57,14 @@ class TextUntil:
 
 @dataclass(frozen=True, slots=True)
 class JsonValue:
-    """The text of a value that the schema allows, any value if the schema is empty: as JSON, or as a Python literal."""
+    """The text of a value that the schema allows, any value if the schema is empty: as JSON, or as a Python literal.
+
+    `closers` are texts that end the value wherever they stand: no string in it contains one, except with an escape.
+    """
 
     schema: JSONSchema
     is_python: bool = False
+    closers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
