@@ -90,8 +90,8 @@ class BatchingEngine(AsyncClosing):
 
     @property
     def can_constrain(self) -> bool:
-        """Whether it knows what its ids mean."""
-        return self._constraints is not None
+        """Whether it knows what its ids mean, and llguidance is installed where that is needed."""
+        return self._constraints is not None and self._constraints.is_available
 
     @property
     def occupied(self) -> int:

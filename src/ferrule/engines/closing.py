@@ -194,8 +194,7 @@ class CallCloser:
             raise EngineError("constraint: the tokenizer has no tokens for some text of the grammar")
         if needed > budget:
             raise EngineError(
-                f"max_tokens: the shortest message that keeps to the constraint takes {needed} tokens, and there is "
-                f"room for {budget}"
+                f"constraint: its shortest message takes {needed} tokens, and max_tokens or the context leaves {budget}"
             )
 
     def choose(self, token: int) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ferrule.dialects.grammar import Grammar
@@ -23,6 +25,11 @@ class ConstraintCompiler:
         self._tries_ids = tries_ids
         self._index: VocabularyIndex | None = None
         self._masks: MaskCompiler | None = None
+
+    @cached_property
+    def is_available(self) -> bool:
+        """Whether it can compile: llguidance is installed, or not needed."""
+        return self._tries_ids or find_spec("llguidance") is not None
 
     def compile(self, grammar: Grammar, stop_ids: Sequence[int], budget: int) -> TokenConstraint:
         """A constraint for a generation of at most `budget` tokens, in which any stop id ends a text of the grammar.

@@ -210,6 +210,8 @@ def _write_set(leaf: CharacterSet) -> str | None:
 
 def _write_until(leaf: TextUntil) -> str:
     """Any text but one that holds a closer, or in which one would end sooner than it should: `aba` after `ab`."""
+    if not leaf.closers:
+        return "/(?s:.*)/"
     holding = "|".join(map(_escape, leaf.closers))
     beginnings = {
         closer[:size]
