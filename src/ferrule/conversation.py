@@ -43,7 +43,10 @@ Part: TypeAlias = Text | Image | Audio | File | Reasoning | ToolCall | Malformed
 class SampledTokens:
     """The ids that an engine sampled for a message, including the stop token, with raw log-probabilities.
 
-    `ids` and `logprobs` have equal lengths. It is valid only while the message's parts are those that were sampled.
+    `ids` and `logprobs` have equal lengths, and so has `sampling_logprobs`, the log-probabilities by which the ids were
+    drawn: after temperature, top-k, top-p and constraint. `weights_versions` are the engine's versions of the weights,
+    each with the number of ids in a row that were sampled with it. Both are empty in messages that were stored without
+    them. It is valid only while the message's parts are those that were sampled.
     """
 
     ids: tuple[int, ...]
@@ -51,6 +54,8 @@ class SampledTokens:
     tokenizer_fingerprint: str
     dialect: str
     stop: StopReason
+    sampling_logprobs: tuple[float, ...] = ()
+    weights_versions: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,9 @@ class _Message:
             shapes = [(thought, *shape) for shape in shapes]
         elif self._thinking is not None and not is_forced:
             shapes += [(thought, *shape) for shape in shapes]
-        return join_options([self._render(shape, call) for shape in shapes])
+        return join_options([self._render(shape, call, may_be_cut=not is_forced) for shape in shapes])
 
-    def _render(self, parts: tuple[Part, ...], call: Grammar) -> Grammar:
+    def _render(self, parts: tuple[Part, ...], call: Grammar, *, may_be_cut: bool) -> Grammar:
         segments = write_parts(self._family, parts, lambda calls: [Content(calls[0].name)], self._turns)
         pieces = _PLACES.split(self._strip_opening("".join(segment.text for segment in segments)))
         ending = self._get_ending(parts)
@@ -69,7 +69,7 @@ class _Message:
             if piece == _CALL:
                 items.append(call if items else _strip_marker(call, self._opens))
             elif piece in (_THOUGHT, _SAID) and at % 2:
-                items.append(TextUntil(self._list_ends(piece, following)))
+                items.append(TextUntil(self._list_ends(piece, following), may_be_cut))
             elif piece:
                 items.append(MarkerText(piece))
         if ending:

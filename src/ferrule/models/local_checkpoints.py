@@ -63,14 +63,15 @@ def load_local_model(
         raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
     tokenizer = read_tokenizer(folder / "tokenizer.json")
     framing = _choose_dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
+    guide = _load_guide(framing, folder)
     return LocalModel(
-        _open_engine(folder, tokenizer) if engine is None else engine(folder),
+        _open_engine(folder, tokenizer, guide is not None) if engine is None else engine(folder),
         tokenizer,
         framing,
         name or f"local:{folder}",
         history,
         image_tokens,
-        _load_guide(framing, folder),
+        guide,
     )
 
 
@@ -81,10 +82,11 @@ def _load_guide(dialect: Dialect, folder: Path) -> CallGuide | None:
     return guide
 
 
-def _open_engine(folder: Path, tokenizer: Tokenizer) -> NumpyEngine:
+def _open_engine(folder: Path, tokenizer: Tokenizer, has_guide: bool) -> NumpyEngine:
     from ferrule.engines.numpy_engine import NumpyEngine
 
-    return NumpyEngine.load(folder, vocabulary=tokenizer)
+    # A guide's confidences were measured with ids that are tried, and it needs nothing but the package.
+    return NumpyEngine.load(folder, vocabulary=tokenizer, tries_ids=has_guide)
 
 
 def read_tokenizer(path: Path | str) -> Tokenizer:
