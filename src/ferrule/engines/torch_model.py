@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from transformers import DynamicCache
 
+from ferrule.engines.families import RUN_FAMILIES
 from ferrule.errors import EngineError
 
-BATCHED_FAMILIES = ("llama", "nanochat", "ovis2", "qwen2_5_vl", "qwen3", "qwen3_vl")
-"""Their `model_type`: every layer attends to all earlier positions."""
 _KNOWN_ATTENTION = ("sdpa", "eager")
 _ROPE_OF_EACH_LENGTH = ("dynamic", "longrope")
 """Rotate a position differently in a longer context, so that what was kept of a shorter one is wrong."""
@@ -53,8 +52,8 @@ def inspect_model(model: Any) -> ModelShape:
     """Raises `EngineError` naming why a model can't be run."""
     config = model.config.get_text_config(decoder=True)
     family = model.config.model_type
-    if family not in BATCHED_FAMILIES:
-        raise EngineError(f"model family {family} is not run; those that are: {', '.join(BATCHED_FAMILIES)}")
+    if family not in RUN_FAMILIES:
+        raise EngineError(f"model family {family} is not run; those that are: {', '.join(RUN_FAMILIES)}")
     _check_config(family, config)
     embedding = model.get_input_embeddings()
     device = embedding.weight.device

@@ -119,18 +119,21 @@ def find_weights(folder: Path) -> CheckpointWeights:
     return CheckpointWeights(files, {tensor: place for found in by_file.values() for tensor, place in found.items()})
 
 
-def check_tokenizer_file(folder: Path) -> Path:
-    """The path of the folder's `tokenizer.json`. Raises `ModelError` if there is none, naming what there is instead."""
-    path = folder / "tokenizer.json"
-    if path.is_file():
-        return path
-    for name, what in _OTHER_TOKENIZERS.items():
-        if (folder / name).is_file():
-            raise ModelError(
-                f"{folder}: tokenizer.json is missing; {name} is {what}, which transformers can convert: "
-                "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
-            )
-    raise ModelError(f"{folder}: tokenizer.json is missing; copy it from where the checkpoint is from")
+def describe_missing_file(folder: Path, name: str) -> str:
+    """What to do about a file that a folder lacks."""
+    if name == SINGLE_FILE:
+        return _describe_missing_weights(folder)
+    inside = folder / "model"
+    if (inside / name).is_file():
+        return f"{folder} contains no model: {name} is missing; there is one in {inside}"
+    if name == "tokenizer.json":
+        for other, what in _OTHER_TOKENIZERS.items():
+            if (folder / other).is_file():
+                return (
+                    f"{folder}: tokenizer.json is missing; {other} is {what}, from which transformers can make it: "
+                    "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+                )
+    return f"{folder} contains no model: {name} is missing"
 
 
 def _read_index(index: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -42,11 +42,9 @@ def fetch_checkpoint(name: str, revision: str | None = None, *, with_code: bool 
             "pip install 'ferrule[local]'"
         ) from error
     wanted = [*_WANTED, "*.py"] if with_code else _WANTED
-    with _describe_failures(name, revision):
-        if are_progress_bars_disabled() or sys.stderr.isatty():
-            return Path(snapshot_download(name, revision=revision, allow_patterns=wanted, ignore_patterns=_UNWANTED))
-        with _without_progress_bars():
-            return Path(snapshot_download(name, revision=revision, allow_patterns=wanted, ignore_patterns=_UNWANTED))
+    keeps_bars = are_progress_bars_disabled() or sys.stderr.isatty()
+    with _describe_failures(name, revision), nullcontext() if keeps_bars else _without_progress_bars():
+        return Path(snapshot_download(name, revision=revision, allow_patterns=wanted, ignore_patterns=_UNWANTED))
 
 
 @contextmanager
