@@ -206,7 +206,7 @@ class RunningBatch:
 
     def _refill(self, place: int, source: int) -> None:
         if source != place:
-            self.decoder.move(source, place, self.rows[source].computed)
+            self.decoder.copy(source, place, self.rows[source].computed)
             self.rows[place] = self.rows[source]
 
     def _save(self, place: int, ids: Ids) -> None:
