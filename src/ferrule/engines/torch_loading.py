@@ -36,7 +36,7 @@ def load_model(
     what transformers takes to spread it over several, which needs accelerate; None takes `cuda` if there is one, or
     else `cpu`. Raises `EngineError`.
     """
-    given, device = _check_dtype(dtype), _choose_device(device_map)
+    given, device = _check_dtype(dtype), choose_device(device_map)
     with _quietly(), _describe_failures(folder):
         import transformers
 
@@ -65,8 +65,8 @@ def _check_dtype(dtype: str | torch.dtype) -> str | torch.dtype:
     return found
 
 
-def _choose_device(device_map: Any) -> torch.device | None:
-    """The one device that is meant; None for a map of several."""
+def choose_device(device_map: Any) -> torch.device | None:
+    """The one device that a map means; None for one of several. Raises `EngineError` for one that isn't there."""
     if device_map is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if isinstance(device_map, dict) or device_map in _SPREAD:

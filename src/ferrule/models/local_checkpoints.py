@@ -93,11 +93,13 @@ def load_local_model(  # noqa: PLR0913 - each option by its name, as model("loca
     )
 
 
-def find_checkpoint(checkpoint: Path | str, revision: str | None = None, *, with_code: bool = False) -> Path:
+def find_checkpoint(
+    checkpoint: Path | str, revision: str | None = None, *, with_weights: bool = True, with_code: bool = False
+) -> Path:
     """The folder of a checkpoint: itself, or that of a name on the hub, in the hub's cache.
 
-    `with_code`: whether the Python files of the name are fetched, too. Raises `ModelError` if there is none, and what
-    `fetch_checkpoint` raises.
+    What of such a name is fetched are its weights, `with_code` its Python files, and the rest. Raises `ModelError` if
+    there is none, and what `fetch_checkpoint` raises.
     """
     folder = Path(checkpoint).expanduser()
     if folder.is_dir():
@@ -109,16 +111,16 @@ def find_checkpoint(checkpoint: Path | str, revision: str | None = None, *, with
     if folder.exists():
         raise ModelError(f"{checkpoint} is a file; name the folder of the checkpoint")
     if isinstance(checkpoint, str) and is_hub_name(checkpoint):
-        return fetch_checkpoint(checkpoint, revision, with_code=with_code)
+        return fetch_checkpoint(checkpoint, revision, with_weights=with_weights, with_code=with_code)
     raise ModelError(f"there is no folder {checkpoint}; give that of a checkpoint, or a name on the hub, ORG/NAME")
 
 
 def _check_files(folder: Path, needed: Iterable[str]) -> None:
     for name in needed:
         if not (folder / name).is_file():
-            from ferrule.models.checkpoints.files import describe_missing_file
+            from ferrule.models.checkpoints.files import check_file
 
-            raise ModelError(describe_missing_file(folder, name))
+            check_file(folder, name)  # knows what to do about it
 
 
 def _load_guide(dialect: Dialect, folder: Path) -> CallGuide | None:

@@ -119,8 +119,15 @@ def find_weights(folder: Path) -> CheckpointWeights:
     return CheckpointWeights(files, {tensor: place for found in by_file.values() for tensor, place in found.items()})
 
 
-def describe_missing_file(folder: Path, name: str) -> str:
-    """What to do about a file that a folder lacks."""
+def check_file(folder: Path, name: str) -> Path:
+    """The path of a file. Raises `ModelError` if the folder lacks it, with what to do."""
+    path = folder / name
+    if not path.is_file():
+        raise ModelError(_describe_missing_file(folder, name))
+    return path
+
+
+def _describe_missing_file(folder: Path, name: str) -> str:
     if name == SINGLE_FILE:
         return _describe_missing_weights(folder)
     inside = folder / "model"

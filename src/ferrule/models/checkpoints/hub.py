@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from ferrule.errors import ModelError, ProviderError
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-_WANTED = ["*.json", "*.jinja", "*.safetensors"]
+_WANTED = ["*.json", "*.jinja"]
 # Files in folders are the same weights for other programs, but for the templates.
 _UNWANTED = ["*/*.json", "*/*.safetensors", "*/*.py", "consolidated*"]
 _GATED = (401, 403)
@@ -27,21 +27,24 @@ def is_hub_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def fetch_checkpoint(name: str, revision: str | None = None, *, with_code: bool = False) -> Path:
+def fetch_checkpoint(
+    name: str, revision: str | None = None, *, with_weights: bool = True, with_code: bool = False
+) -> Path:
     """The folder of a repository's files, in the cache: those that are missing are downloaded, with a progress bar.
 
-    `revision` is a branch, a tag or a commit, `with_code` whether Python files are fetched, too. Weights are fetched as
-    safetensors only. Raises `ModelError` if that fails: `ProviderError` where the hub refused or can't be reached.
+    `revision` is a branch, a tag or a commit. Weights are fetched as safetensors, `with_code` Python files, too.
+
+    Raises `ModelError` if that fails: `ProviderError` where the hub refused or can't be reached.
     """
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.utils import are_progress_bars_disabled
+        from huggingface_hub.utils.tqdm import are_progress_bars_disabled
     except ImportError as error:
         raise ModelError(
             f"{name} is no folder here, and a model of that name needs the huggingface_hub package: "
             "pip install 'ferrule[local]'"
         ) from error
-    wanted = [*_WANTED, "*.py"] if with_code else _WANTED
+    wanted = [*_WANTED, *(["*.safetensors"] if with_weights else ()), *(["*.py"] if with_code else ())]
     keeps_bars = are_progress_bars_disabled() or sys.stderr.isatty()
     with _describe_failures(name, revision), nullcontext() if keeps_bars else _without_progress_bars():
         return Path(snapshot_download(name, revision=revision, allow_patterns=wanted, ignore_patterns=_UNWANTED))
@@ -50,7 +53,7 @@ def fetch_checkpoint(name: str, revision: str | None = None, *, with_code: bool 
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
     """In a log, each step of a bar would be a line."""
-    from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
+    from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars
 
     disable_progress_bars()
     try:
@@ -75,6 +78,8 @@ def _describe_failures(name: str, revision: str | None) -> Iterator[None]:
     except RevisionNotFoundError as error:
         raise ProviderError(f"{name} has no revision {revision!r}", _MISSING) from error
     except LocalEntryNotFoundError as error:
+        if isinstance(error.__cause__, HfHubHTTPError):
+            _raise_refusal(name, error.__cause__)
         _raise_unreachable(name, error)
     except HfHubHTTPError as error:
         _raise_refusal(name, error)
