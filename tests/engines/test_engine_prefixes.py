@@ -109,7 +109,7 @@ def test_a_next_turn_goes_on_where_the_last_one_ended(checkpoint, monkeypatch):
     monkeypatch.setattr(scheduler, "PAUSE", 60)
 
     async def use(engine):
-        store, ids = engine._scheduler._prefixes, PROMPT
+        store, ids = engine._scheduler._batch.prefixes, PROMPT
         for turn in range(4):
             sampled, cached = await sampled_after(engine, ids)
             assert cached == (len(ids) - 3 if turn else 0)
@@ -130,8 +130,8 @@ def test_a_pause_is_used_to_keep_the_last_turn(checkpoint):
         outcomes = []
         for ids in turns:
             outcomes.append(await sampled_after(engine, ids, 1))
-            await until(lambda: engine._scheduler._is_resting_kept)
-        assert len(engine._scheduler._prefixes) == 3
+            await until(lambda: engine._scheduler._batch.is_resting_kept)
+        assert len(engine._scheduler._batch.prefixes) == 3
         return outcomes
 
     outcomes = run(checkpoint, use)

@@ -15,7 +15,6 @@ from ferrule.conversation import Image
 from ferrule.dialects.grammar import JsonValue
 from ferrule.engines import Finished, ImageInput, NumpyEngine, Sampling
 from ferrule.engines.config import read_config
-from ferrule.engines.scheduler import CHUNK
 from ferrule.errors import EngineError
 
 
@@ -74,7 +73,7 @@ def test_a_batch_samples_what_each_would_alone(checkpoint):
 
 def test_a_long_prompt_is_computed_in_chunks_beside_the_others(checkpoint):
     long = prompt(5, 640)
-    assert len(long) > 2 * CHUNK
+    assert len(long) > 2 * NumpyEngine.load(checkpoint)._decoder.chunk
 
     async def together(engine):
         return await asyncio.gather(collect(engine, PROMPT, 300), collect(engine, long, 5))

@@ -1,7 +1,7 @@
 """Engines: token ids in, more token ids out.
 
-`protocol` defines an engine; `numpy_engine` runs Qwen 3 and Llama checkpoints with numpy alone. Nothing here depends on
-tools, text or conversations. Importing this package loads neither numpy nor an engine: names are resolved on first use.
+`protocol` defines an engine; `numpy_engine` runs Qwen 3 and Llama checkpoints with numpy alone,
+`transformers_engine` models of transformers on any device. Nothing here depends on tools, text or conversations. Importing this package loads neither numpy nor an engine: names are resolved on first use.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Sampled,
         Sampling,
     )
+    from ferrule.engines.transformers_engine import TransformersEngine
 
 _HOMES = {
     "Engine": "protocol",
@@ -36,6 +37,7 @@ _HOMES = {
     "NumpyEngine": "numpy_engine",
     "Sampled": "protocol",
     "Sampling": "protocol",
+    "TransformersEngine": "transformers_engine",
 }
 
 _THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -50,6 +52,7 @@ __all__ = [
     "NumpyEngine",
     "Sampled",
     "Sampling",
+    "TransformersEngine",
     "limit_blas_threads",
 ]
 

@@ -1,38 +1,30 @@
 """Runs Qwen 3 and Llama checkpoints with numpy alone, for many conversations at once.
 
-This is the room's front: it loads a folder, checks each request's arguments, and passes it to the scheduler. Designed
-for models of a few million parameters; larger ones run at the speed of float32 on a CPU.
+Designed for models of a few million parameters; larger ones run at the speed of float32 on a CPU.
 """
 
 from __future__ import annotations
 
-import asyncio
-import math
-import weakref
-from collections.abc import Collection, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
-from ferrule._util.async_closing import AsyncClosing
-from ferrule.conversation import ImageInput
+from ferrule.engines.batching_engine import BatchingEngine
 from ferrule.engines.config import DecoderConfig, read_config
-from ferrule.engines.constraints import GrammarMatcher, Vocabulary, VocabularyIndex
+from ferrule.engines.constraints import Vocabulary
 from ferrule.engines.decoder import TransformerDecoder
-from ferrule.engines.delivery import TokenChannel, TokenStream
-from ferrule.engines.kv_cache import Ids, PrefixStore
-from ferrule.engines.protocol import Finished, Sampling
-from ferrule.engines.sampling import TokenSampler
-from ferrule.engines.scheduler import GenerationRequest, Scheduler
-from ferrule.engines.weights import Array, fold_weights, read_safetensors
+from ferrule.engines.kv_cache import KeyValueCache
+from ferrule.engines.prefixes import KeptState, Prefix
+from ferrule.engines.sampling import TokenSampler, sample_ids
+from ferrule.engines.weights import Array, DecoderWeights, fold_weights, read_safetensors
 from ferrule.errors import EngineError
 
-if TYPE_CHECKING:
-    from ferrule.dialects.grammar import Grammar
 
-
-class NumpyEngine(AsyncClosing):
+class NumpyEngine(BatchingEngine):
     """An `Engine` over a config and its tensors, by Hugging Face's names.
 
     `max_batch` conversations are computed at once, more wait; `prefix_bytes` limits what is kept between turns.
@@ -50,18 +42,19 @@ class NumpyEngine(AsyncClosing):
         context_length: int | None = None,
         vocabulary: Vocabulary | None = None,
     ) -> None:
-        if max_batch < 1 or prefix_bytes < 0:
-            raise EngineError(f"max_batch {max_batch} must be 1 or more, prefix_bytes {prefix_bytes} 0 or more")
         if context_length is not None and not 1 <= context_length <= config.context_length:
             raise EngineError(f"context_length {context_length} is not between 1 and {config.context_length}")
         self.config = config
-        self._vocabulary = vocabulary
-        self._index: VocabularyIndex | None = None
-        self.context_length = context_length or config.context_length
-        decoder = TransformerDecoder(config, fold_weights(config, weights))
-        self._scheduler = Scheduler(decoder, max_batch, PrefixStore(prefix_bytes))
-        # The step thread references only the scheduler, so an engine that is dropped unclosed still ends it.
-        weakref.finalize(self, self._scheduler.close)
+        self._numpy_decoder = _NumpyBatchDecoder(config, weights)
+        super().__init__(
+            self._numpy_decoder,
+            vocabulary_size=config.vocab_size,
+            context_length=context_length or config.context_length,
+            max_batch=max_batch,
+            memory=sys.maxsize,
+            prefix_bytes=prefix_bytes,
+            vocabulary=vocabulary,
+        )
 
     @classmethod
     def load(
@@ -85,101 +78,73 @@ class NumpyEngine(AsyncClosing):
             vocabulary=vocabulary,
         )
 
-    def generate(
-        self,
-        ids: Sequence[int],
-        *,
-        sampling: Sampling,
-        stop_ids: Collection[int],
-        images: Sequence[ImageInput] = (),
-        constraint: Grammar | None = None,
-    ) -> TokenStream:
-        """See `Engine.generate`. Checks its arguments at once, and starts on first read.
+    def weights_changed(self, weights: Mapping[str, Array] | None = None) -> None:
+        """See `Engine.weights_changed`. The engine computes with a converted copy, so it takes the new `weights`."""
+        folded = None if weights is None else fold_weights(self.config, weights)
+        self._scheduler.change_weights(lambda: self._numpy_decoder.set_weights(folded))
 
-        Keys and values are kept afterwards and found again by ids, so a prompt that extends an earlier one costs only
-        its new ids.
-        """
-        if images:
-            raise EngineError("images: this engine runs text models only")
-        matcher = self._compile(constraint, stop_ids)
-        _check_sampling(sampling)
-        prompt = self._check_prompt(ids)
-        if len(prompt) >= self.context_length:
-            return _refuse_full_context(len(prompt))
-        request = self._make_request(prompt, TokenSampler(sampling, matcher), stop_ids)
 
-        def start() -> TokenChannel:
-            self._scheduler.submit(request)
-            return request.channel
+class _NumpyBatchDecoder:
+    """The `BatchDecoder` of numpy: a decoder and its cache."""
 
-        return TokenStream(start, lambda: self._scheduler.cancel(request))
+    chunk = 256
+    """More ids at once would waste work above the diagonal."""
+    can_crop = True
+
+    def __init__(self, config: DecoderConfig, weights: Mapping[str, Array]) -> None:
+        self._decoder = TransformerDecoder(config, fold_weights(config, weights))
+        self._cache = KeyValueCache(config)
+        self._position_bytes = 2 * config.layers * config.kv_heads * config.head_dim * np.dtype(np.float32).itemsize
+
+    def set_weights(self, weights: DecoderWeights | None) -> None:
+        """Compute with other weights from now on; None for the same."""
+        if weights is not None:
+            self._decoder = TransformerDecoder(self._decoder.config, weights)
 
     @property
-    def can_constrain(self) -> bool:
-        """Whether it knows what its ids mean."""
-        return self._vocabulary is not None
+    def allocated(self) -> int:
+        return self._cache.data.nbytes
 
-    @property
-    def occupied(self) -> int:
-        """The number of generations that have a place in the batch or wait for one."""
-        return self._scheduler.occupied
+    def computing(self) -> AbstractContextManager[Any]:
+        return np.errstate(all="ignore")  # overflows are visible in the logits, which `sample_ids` checks
 
-    async def aclose(self) -> None:
-        """End running generations with reason "cancelled", stop the step thread, and release the caches."""
-        thread = self._scheduler.close()
-        if thread is not None:
-            await asyncio.to_thread(thread.join)
+    def measure(self, capacities: Sequence[int]) -> int:
+        return len(capacities) * max(capacities, default=0) * self._position_bytes
 
-    def _compile(self, constraint: Grammar | None, stop_ids: Collection[int]) -> GrammarMatcher | None:
-        if constraint is None:
-            return None
-        if self._vocabulary is None:
-            raise EngineError("constraint: this engine was opened without a vocabulary, and knows only ids")
-        self._index = self._index or VocabularyIndex(self._vocabulary)
-        return GrammarMatcher(constraint, self._index, frozenset(stop_ids))
+    def fits(self, capacities: Sequence[int]) -> bool:
+        _, places, _, capacity, _ = self._cache.data.shape
+        return bool(len(capacities) <= places and max(capacities, default=0) <= capacity)
 
-    def _check_prompt(self, ids: Sequence[int]) -> Ids:
-        prompt = np.asarray(ids)
-        if prompt.ndim != 1 or not prompt.size or prompt.dtype.kind not in "iu":
-            raise EngineError("ids: a prompt is a flat, non-empty sequence of integers")
-        if prompt.min() < 0 or prompt.max() >= self.config.vocab_size:
-            outside = next(int(i) for i in prompt if not 0 <= i < self.config.vocab_size)
-            raise EngineError(f"ids: {outside} is outside the vocabulary of {self.config.vocab_size}")
-        return prompt.astype(np.int64)
+    def reserve(self, capacities: Sequence[int], lengths: Sequence[int], limit: int) -> None:  # noqa: ARG002 - no limit
+        self._cache.reserve(len(capacities), max(capacities, default=0), lengths)
 
-    def _make_request(self, prompt: Ids, chooser: TokenSampler, stop_ids: Collection[int]) -> GenerationRequest:
-        limit, sampling = self.context_length, chooser.sampling
-        is_short = sampling.max_tokens is not None and len(prompt) + sampling.max_tokens <= limit
-        if is_short and sampling.max_tokens is not None:
-            limit = len(prompt) + sampling.max_tokens
-        room = np.zeros(limit, np.int64)
-        room[: len(prompt)] = prompt
-        return GenerationRequest(
-            ids=room,
-            prompt_tokens=len(prompt),
-            chooser=chooser,
-            stop_ids=frozenset(stop_ids),
-            is_full_at="length" if is_short else "context",
-            channel=TokenChannel(),
-            length=len(prompt),
-        )
+    def decode(self, ids: Sequence[int], positions: Sequence[int]) -> Array:
+        return self._decoder.decode(self._cache, ids, positions)
 
+    def extend(self, place: int, ids: Sequence[int], start: int, wants_logits: bool) -> Array | None:
+        return self._decoder.extend(self._cache, place, ids, start, wants_logits)
 
-def _check_sampling(sampling: Sampling) -> None:
-    """Raise `EngineError` naming an invalid setting."""
-    if not (math.isfinite(sampling.temperature) and sampling.temperature >= 0):
-        raise EngineError(f"temperature: {sampling.temperature} is not a number from 0 up")
-    if sampling.top_k is not None and sampling.top_k < 1:
-        raise EngineError(f"top_k: {sampling.top_k} is not 1 or more")
-    if sampling.top_p is not None and not 0 < sampling.top_p <= 1:
-        raise EngineError(f"top_p: {sampling.top_p} is not above 0 and at most 1")
-    if sampling.seed is not None and sampling.seed < 0:
-        raise EngineError(f"seed: {sampling.seed} is not 0 or more")
-    if sampling.max_tokens is not None and sampling.max_tokens < 1:
-        raise EngineError(f"max_tokens: {sampling.max_tokens} is not 1 or more")
+    def copy(self, source: int, target: int, length: int) -> None:
+        self._cache.move(source, target, length)
 
+    move = copy
 
-def _refuse_full_context(prompt_tokens: int) -> TokenStream:
-    channel = TokenChannel()
-    channel.put(Finished("context", prompt_tokens, cached_tokens=0, sampled_tokens=0))
-    return TokenStream(lambda: channel, lambda: None)
+    def save(self, place: int, length: int, extended: Prefix | None = None) -> Array:
+        keys_values = self._cache.view(place, length)
+        layers, heads, _, head_dim = keys_values.shape
+        if extended is not None and cast(Array, extended.state).shape[2] >= length:
+            kept, known = cast(Array, extended.state), len(extended.ids)
+        else:
+            # A quarter more than needed, for the next turn: memory that is not touched yet takes no space.
+            kept, known = np.empty((layers, heads, length + length // 4, head_dim), np.float32), 0
+        kept[:, :, known:length] = keys_values[:, :, known:]
+        return kept
+
+    def restore(self, place: int, state: KeptState, length: int) -> None:
+        self._cache.restore(place, cast(Array, state), length)
+
+    def clear(self) -> None:
+        self._cache.clear()
+
+    def sample(self, logits: Array, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
+        return sample_ids(logits, choosers)

@@ -17,7 +17,7 @@ from ferrule.engines.protocol import Sampling
 from ferrule.engines.weights import Array
 from ferrule.errors import EngineError
 
-_COLDEST = float(np.finfo(np.float32).tiny)
+COLDEST = float(np.finfo(np.float32).tiny)
 
 
 class TokenSampler:
@@ -57,14 +57,14 @@ def sample_ids(logits: Array, choosers: Sequence[TokenSampler]) -> tuple[list[in
         ids[sampling] = _draw_ids(logits[sampling], [choosers[row] for row in sampling])
     for row, chooser in enumerate(choosers):
         if chooser.constraint is not None:
-            ids[row] = _keep_legal(int(ids[row]), logits[row], chooser, chooser.constraint)
+            ids[row] = keep_legal(int(ids[row]), logits[row], chooser, chooser.constraint)
     logprobs = logits[rows, ids] - highest - np.log(totals)
     if not np.isfinite(logprobs).all():
         raise EngineError("the model's logits are not finite numbers: its weights are damaged or overflow float32")
     return ids.tolist(), logprobs.tolist()
 
 
-def _keep_legal(chosen: int, logits: Array, chooser: TokenSampler, constraint: GrammarMatcher) -> int:
+def keep_legal(chosen: int, logits: Array, chooser: TokenSampler, constraint: GrammarMatcher) -> int:
     """The chosen id, or one that is chosen in place of the illegal ones, which moves the constraint on.
 
     Drawing again without what was illegal gives each legal id the share of its probability among these.
@@ -93,7 +93,7 @@ def _compute_logprob(scores: Array, chosen: int) -> float:
 
 def _draw_ids(logits: Array, choosers: Sequence[TokenSampler]) -> NDArray[np.intp]:
     """Draw by the inverse of each row's cumulative distribution, one number from each row's generator."""
-    temperatures = np.array([max(chooser.sampling.temperature, _COLDEST) for chooser in choosers], np.float32)
+    temperatures = np.array([max(chooser.sampling.temperature, COLDEST) for chooser in choosers], np.float32)
     # Divided after subtracting the maximum: a tiny temperature then gives -inf and never inf - inf.
     scaled = (logits - logits.max(axis=1, keepdims=True)) / temperatures[:, None]
     for row, chooser in zip(scaled, choosers, strict=True):

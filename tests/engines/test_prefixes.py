@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.engines.kv_cache import PrefixStore, common_prefix
+from ferrule.engines.prefixes import PrefixStore, common_prefix
 
 ROOM = 1_000_000
 
@@ -18,14 +18,15 @@ def keys_values(ids) -> np.ndarray:
 
 
 def add(store: PrefixStore, *ids: int) -> None:
-    store.add(np.array(ids, np.int64), keys_values(ids))
+    state = keys_values(ids)
+    store.add(np.array(ids, np.int64), state.nbytes, lambda _: state.copy())
 
 
 def find(store: PrefixStore, *ids: int) -> tuple[int, tuple[int, ...]]:
     length, entry = store.find(np.array(ids, np.int64))
     if entry is None:
         return length, ()
-    np.testing.assert_array_equal(entry.keys_values[:, :, : len(entry.ids)], keys_values(entry.ids))
+    np.testing.assert_array_equal(entry.state, keys_values(entry.ids))
     return length, tuple(entry.ids.tolist())
 
 

@@ -1,0 +1,226 @@
+"""Runs models of transformers whose every layer attends to all earlier positions, many conversations in one batch.
+
+Keys and values of all places are preallocated, layer by layer, and written in place: the `Cache` that transformers
+asks returns views of them. Conversations of different lengths are told apart by a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from ferrule.engines.prefixes import KeptState, Prefix
+from ferrule.engines.sampling import TokenSampler
+from ferrule.engines.torch_model import LayerShape, ModelShape, count_position_bytes
+from ferrule.engines.torch_sampling import sample_ids
+
+KeysValues = tuple[Tensor, Tensor]
+"""Of one layer, each (places, heads, positions, width), or without the places."""
+
+
+@dataclass(slots=True)
+class Window:
+    """What a forward pass reads and writes: `places`, up to position `end`; new ones from `start`, or at `scattered`,
+    a place and a position for each."""
+
+    first: int = 0
+    last: int = 0
+    start: int = 0
+    end: int = 0
+    scattered: KeysValues | None = None
+
+
+class PlacesLayer(CacheLayerMixin):  # type: ignore[misc]
+    """The keys and values of all places in one layer, of which a pass sees what the window says."""
+
+    is_sliding = False
+
+    def __init__(self, window: Window, keys: Tensor, values: Tensor) -> None:
+        super().__init__()
+        self.window = window
+        self.keys, self.values = keys, values
+        self.is_initialized = True
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> KeysValues:
+        """Write the keys and values of a pass, (rows, heads, new positions, width); returns those that it attends
+        to."""
+        window = self.window
+        if window.scattered is None:
+            self.keys[window.first : window.last, :, window.start : window.end] = key_states
+            self.values[window.first : window.last, :, window.start : window.end] = value_states
+        else:
+            places, positions = window.scattered
+            self.keys[places, :, positions] = key_states[:, :, 0]
+            self.values[places, :, positions] = value_states[:, :, 0]
+        return self.keys[window.first : window.last, :, : window.end], self.values[
+            window.first : window.last, :, : window.end
+        ]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:  # noqa: ARG002 - the window knows
+        """How many positions a pass attends to, and the first of them."""
+        return self.window.end, 0
+
+    def get_seq_length(self) -> int:
+        """The position of a pass's first new id."""
+        return self.window.start
+
+    def get_max_length(self) -> int:
+        """No limit that the model need know."""
+        return -1
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Nothing: the places are made before a pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptKeysValues:
+    """A prefix in every layer, with room for `capacity` positions."""
+
+    layers: tuple[KeysValues, ...]
+    capacity: int
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that it takes."""
+        return sum(keys.nbytes + values.nbytes for keys, values in self.layers)
+
+
+class TorchDecoder:
+    """The `BatchDecoder` of a model with full attention."""
+
+    can_crop = True
+
+    def __init__(self, model: Any, shape: ModelShape) -> None:
+        self._model = model
+        self._shape = shape
+        self._window = Window()
+        self._position_bytes = count_position_bytes(shape.layers)
+        self._places = self._capacity = 0
+        self._cache: Any = None
+        self.chunk = 512 if shape.device.type == "cpu" else 2048
+        self.clear()
+
+    @property
+    def allocated(self) -> int:
+        return self._places * self._capacity * self._position_bytes
+
+    def computing(self) -> AbstractContextManager[Any]:
+        return torch.inference_mode()
+
+    def measure(self, capacities: Sequence[int]) -> int:
+        return len(capacities) * max(capacities, default=0) * self._position_bytes
+
+    def fits(self, capacities: Sequence[int]) -> bool:
+        return len(capacities) <= self._places and max(capacities, default=0) <= self._capacity
+
+    def reserve(self, capacities: Sequence[int], lengths: Sequence[int], limit: int) -> None:
+        places, capacity = self._choose_shape(len(capacities), max(capacities, default=0), limit)
+        kept = min(self._places, places, len(lengths))
+        # A layer at a time, so that old and new exist together for one layer only.
+        for layer in self._cache.layers:
+            for name in ("keys", "values"):
+                old = getattr(layer, name)
+                # Zeros: what was never written has no weight, but a NaN would show nevertheless.
+                new = old.new_zeros((places, old.shape[1], capacity, old.shape[3]))
+                for place in range(kept):
+                    new[place, :, : lengths[place]] = old[place, :, : lengths[place]]
+                setattr(layer, name, new)
+        self._places, self._capacity = places, capacity
+
+    def _choose_shape(self, places: int, capacity: int, limit: int) -> tuple[int, int]:
+        """Room for growth, so that copies are few, if that takes no more than half of the memory."""
+        grown = max(_power_of_two(places), self._places), max(_power_of_two(capacity), self._capacity)
+        for shape in (grown, (places, grown[1]), (places, _power_of_two(capacity))):
+            if shape[0] * shape[1] * self._position_bytes <= limit // 2:
+                return shape
+        affordable = limit // max(places * self._position_bytes, 1)
+        return places, max(capacity, min(_power_of_two(capacity), affordable))
+
+    def decode(self, ids: Sequence[int], positions: Sequence[int]) -> Tensor:
+        rows, start, end = len(ids), min(positions), max(positions) + 1
+        device = self._shape.device
+        at = torch.tensor(positions, device=device)
+        window, mask = self._window, None
+        window.first, window.last, window.start, window.end, window.scattered = 0, rows, start, end, None
+        if end - start > 1:
+            window.scattered = torch.arange(rows, device=device), at
+            mask = self._make_mask(torch.arange(end, device=device) > at[:, None])[:, None, None]
+        return self._run(torch.tensor(ids, device=device)[:, None], at[:, None], mask)
+
+    def extend(self, place: int, ids: Sequence[int], start: int, wants_logits: bool) -> Tensor | None:
+        end, window, device = start + len(ids), self._window, self._shape.device
+        window.first, window.last, window.start, window.end, window.scattered = place, place + 1, start, end, None
+        positions, mask = torch.arange(start, end, device=device), None
+        if start or self._shape.attention != "sdpa":
+            mask = self._make_mask(torch.arange(end, device=device) > positions[:, None])[None, None]
+        logits = self._run(torch.tensor([ids], device=device), positions[None], mask)
+        return logits if wants_logits else None
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        for layer in self._cache.layers:
+            layer.keys[target, :, :length] = layer.keys[source, :, :length]
+            layer.values[target, :, :length] = layer.values[source, :, :length]
+
+    move = copy
+
+    def save(self, place: int, length: int, extended: Prefix | None = None) -> KeptKeysValues:
+        known, state = 0, self._make_state(length)
+        if extended is not None and cast(KeptKeysValues, extended.state).capacity >= length:
+            known, state = len(extended.ids), cast(KeptKeysValues, extended.state)
+        for layer, (keys, values) in zip(self._cache.layers, state.layers, strict=True):
+            keys[:, known:length] = layer.keys[place, :, known:length]
+            values[:, known:length] = layer.values[place, :, known:length]
+        return state
+
+    def restore(self, place: int, state: KeptState, length: int) -> None:
+        for layer, (keys, values) in zip(self._cache.layers, cast(KeptKeysValues, state).layers, strict=True):
+            layer.keys[place, :, :length] = keys[:, :length]
+            layer.values[place, :, :length] = values[:, :length]
+
+    def clear(self) -> None:
+        self._places = self._capacity = 0
+        self._cache = Cache(layers=[PlacesLayer(self._window, *_make_empty(each, 0, 0)) for each in self._shape.layers])
+
+    def sample(self, logits: Tensor, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
+        return sample_ids(logits, choosers)
+
+    def _run(self, ids: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
+        """The logits after the last id of each row, float32."""
+        output = self._model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            cache=self._cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        return cast(Tensor, output.logits[:, -1].float())
+
+    def _make_mask(self, hidden: Tensor) -> Tensor:
+        """An additive mask: a boolean one would be converted in every layer."""
+        return torch.zeros(hidden.shape, dtype=self._shape.layers[0].dtype, device=hidden.device).masked_fill_(
+            hidden, float("-inf")
+        )
+
+    def _make_state(self, length: int) -> KeptKeysValues:
+        """With a quarter more than needed, for the next turn."""
+        capacity = length + length // 4
+        layers = (_make_empty(each, 1, capacity) for each in self._shape.layers)
+        return KeptKeysValues(tuple((keys[0], values[0]) for keys, values in layers), capacity)
+
+
+def _make_empty(layer: LayerShape, places: int, capacity: int) -> KeysValues:
+    def make(width: int) -> Tensor:
+        return torch.empty((places, layer.heads, capacity, width), dtype=layer.dtype, device=layer.device)
+
+    return make(layer.key_width), make(layer.value_width)
+
+
+def _power_of_two(value: int) -> int:
+    return max(1 << (value - 1).bit_length(), 1)

@@ -1,0 +1,91 @@
+"""Runs models of transformers, on whatever device they are, for many conversations at once. Needs the `local` extra."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from ferrule.engines.batching_engine import BatchingEngine
+from ferrule.engines.constraints import Vocabulary
+from ferrule.engines.torch_decoder import TorchDecoder
+from ferrule.engines.torch_model import inspect_model
+from ferrule.errors import EngineError
+
+
+class TransformersEngine(BatchingEngine):
+    """An `Engine` over a causal language model of transformers, such as `AutoModelForCausalLM` loads.
+
+    The model is set to evaluation mode, and stays the caller's: its weights may be changed, see `weights_changed`.
+    `max_batch` conversations are computed at once, more wait. `kv_memory` limits, in bytes, what running conversations
+    and kept prefixes take together on the device; by default half of what is free there. `context_length` may be
+    shorter than the config's. `vocabulary`, as a tokenizer has it, is what a constraint needs.
+
+    Raises `EngineError` naming the family for a model that it doesn't run.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        vocabulary: Vocabulary | None = None,
+        max_batch: int = 32,
+        context_length: int | None = None,
+        kv_memory: int | None = None,
+    ) -> None:
+        model.eval()
+        shape = inspect_model(model)
+        if context_length is not None and not 1 <= context_length <= shape.context_length:
+            raise EngineError(f"context_length {context_length} is not between 1 and {shape.context_length}")
+        if kv_memory is not None and kv_memory < 0:
+            raise EngineError(f"kv_memory {kv_memory} is not 0 or more")
+        self.model = model
+        memory = _measure_free(shape.device) // 2 if kv_memory is None else kv_memory
+        super().__init__(
+            TorchDecoder(model, shape),
+            vocabulary_size=shape.vocabulary_size,
+            context_length=context_length or shape.context_length,
+            max_batch=max_batch,
+            memory=memory,
+            prefix_bytes=memory,
+            vocabulary=vocabulary,
+        )
+
+    @classmethod
+    def load(
+        cls,
+        folder_or_name: str | Path,
+        *,
+        dtype: str | torch.dtype = "auto",
+        device_map: Any = None,
+        revision: str | None = None,
+        trust_remote_code: bool = False,
+        **settings: Any,
+    ) -> Self:
+        """Load a checkpoint from a folder, or by its name on Hugging Face's hub; `settings` are those of the engine."""
+        from transformers import AutoModelForCausalLM
+
+        model = AutoModelForCausalLM.from_pretrained(
+            folder_or_name,
+            dtype=dtype,
+            device_map=device_map,
+            revision=revision,
+            trust_remote_code=trust_remote_code,
+        )
+        return cls(model, **settings)
+
+    def weights_changed(self) -> None:
+        """See `Engine.weights_changed`. Change them while nothing is generating: a step that runs meanwhile would mix
+        both."""
+        self._scheduler.change_weights(lambda: None)
+
+
+def _measure_free(device: torch.device) -> int:
+    """Free bytes of the device's memory, or the machine's."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise EngineError("kv_memory: this machine doesn't tell how much memory is free; give a number of bytes")
