@@ -1,7 +1,8 @@
 """Engines: token ids in, more token ids out.
 
-`protocol` defines an engine; `numpy_engine` runs Qwen 3 and Llama checkpoints with numpy alone,
-`transformers_engine` models of transformers on any device. Nothing here depends on tools, text or conversations. Importing this package loads neither numpy nor an engine: names are resolved on first use.
+`protocol` defines an engine; `numpy_engine` runs Qwen 3 and Llama checkpoints with numpy alone, `transformers_engine`
+models of transformers. Nothing here depends on tools, text or conversations. Importing this package loads neither numpy
+nor an engine: names are resolved on first use.
 """
 
 from __future__ import annotations

@@ -60,11 +60,7 @@ class BatchDecoder(Protocol):
         ...
 
     def copy(self, source: int, target: int, length: int) -> None:
-        """Copy the first `length` positions of one place to another. Only called if `can_crop`."""
-        ...
-
-    def move(self, source: int, target: int, length: int) -> None:
-        """Bring all `length` positions of one place to another; the first is not used afterwards."""
+        """Copy the first `length` positions of one place to another: all of them, unless `can_crop`."""
         ...
 
     def save(self, place: int, length: int, extended: Prefix | None = None) -> KeptState:

@@ -127,8 +127,6 @@ class _NumpyBatchDecoder:
     def copy(self, source: int, target: int, length: int) -> None:
         self._cache.move(source, target, length)
 
-    move = copy
-
     def save(self, place: int, length: int, extended: Prefix | None = None) -> Array:
         keys_values = self._cache.view(place, length)
         layers, heads, _, head_dim = keys_values.shape

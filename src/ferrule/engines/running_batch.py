@@ -146,7 +146,7 @@ class RunningBatch:
         if shared < len(resting) or kept > shared:
             self.keep_resting()
         self._resting, self.is_resting_kept = None, False
-        return shared if shared >= kept and (self.decoder.can_crop or shared == len(resting)) else 0
+        return shared if shared >= kept else 0
 
     def _copy_known(self, prompt: Ids) -> int:
         """Copy the longest stored or running prefix to the next free place; returns its length."""
@@ -190,7 +190,9 @@ class RunningBatch:
         """Let what a row has computed rest in its place if it is the only row, or store it."""
         if not request.computed:
             return
-        if len(self.rows) == 1 and self.prefixes.takes(self.decoder.measure([request.computed])):
+        # What can't be cropped doesn't rest: the next turn would use up what others may begin with.
+        is_alone = len(self.rows) == 1 and self.decoder.can_crop
+        if is_alone and self.prefixes.takes(self.decoder.measure([request.computed])):
             self._resting = request.ids[: request.computed].copy()
         else:
             self.save(request)
@@ -206,7 +208,7 @@ class RunningBatch:
 
     def _refill(self, place: int, source: int) -> None:
         if source != place:
-            self.decoder.move(source, place, self.rows[source].computed)
+            self.decoder.copy(source, place, self.rows[source].computed)
             self.rows[place] = self.rows[source]
 
     def _save(self, place: int, ids: Ids) -> None:

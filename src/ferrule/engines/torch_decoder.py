@@ -6,7 +6,7 @@ asks returns views of them. Conversations of different lengths are told apart by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -20,14 +20,18 @@ from ferrule.engines.sampling import TokenSampler
 from ferrule.engines.torch_model import LayerShape, ModelShape, count_position_bytes
 from ferrule.engines.torch_sampling import sample_ids
 
+FULL, SLIDING = "full_attention", "sliding_attention"
+"""What transformers calls the masks of two kinds of layers."""
 KeysValues = tuple[Tensor, Tensor]
 """Of one layer, each (places, heads, positions, width), or without the places."""
 
 
 @dataclass(slots=True)
 class Window:
-    """What a forward pass reads and writes: `places`, up to position `end`; new ones from `start`, or at `scattered`,
-    a place and a position for each."""
+    """What a forward pass reads and writes: the places from `first` to before `last`, their positions to before `end`.
+
+    It writes from `start`, or at `scattered`, a place and a position for each row, of which `start` is the first.
+    """
 
     first: int = 0
     last: int = 0
@@ -35,17 +39,28 @@ class Window:
     end: int = 0
     scattered: KeysValues | None = None
 
+    def set(self, first: int, last: int, start: int, end: int) -> None:
+        """Go to neighbouring positions of some places."""
+        self.first, self.last, self.start, self.end, self.scattered = first, last, start, end, None
+
+    def get_first(self, width: int | None) -> int:
+        """The first position that is attended to, if each attends to `width` positions up to its own."""
+        return 0 if width is None else max(0, self.start - width + 1)
+
 
 class PlacesLayer(CacheLayerMixin):  # type: ignore[misc]
-    """The keys and values of all places in one layer, of which a pass sees what the window says."""
+    """The keys and values of all places in one layer, of which a pass sees what the window says.
 
-    is_sliding = False
+    All positions are kept also where only the last `width` are attended to: a prefix can then be cropped, and
+    conversations of different lengths be computed together.
+    """
 
-    def __init__(self, window: Window, keys: Tensor, values: Tensor) -> None:
+    def __init__(self, window: Window, width: int | None, keys: Tensor, values: Tensor) -> None:
         super().__init__()
-        self.window = window
+        self.window, self.width = window, width
         self.keys, self.values = keys, values
         self.is_initialized = True
+        self.is_sliding = width is not None
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> KeysValues:
         """Write the keys and values of a pass, (rows, heads, new positions, width); returns those that it attends
@@ -58,13 +73,13 @@ class PlacesLayer(CacheLayerMixin):  # type: ignore[misc]
             places, positions = window.scattered
             self.keys[places, :, positions] = key_states[:, :, 0]
             self.values[places, :, positions] = value_states[:, :, 0]
-        return self.keys[window.first : window.last, :, : window.end], self.values[
-            window.first : window.last, :, : window.end
-        ]
+        seen = slice(window.get_first(self.width), window.end)
+        return self.keys[window.first : window.last, :, seen], self.values[window.first : window.last, :, seen]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:  # noqa: ARG002 - the window knows
         """How many positions a pass attends to, and the first of them."""
-        return self.window.end, 0
+        first = self.window.get_first(self.width)
+        return self.window.end - first, first
 
     def get_seq_length(self) -> int:
         """The position of a pass's first new id."""
@@ -103,6 +118,10 @@ class TorchDecoder:
         self._position_bytes = count_position_bytes(shape.layers)
         self._places = self._capacity = 0
         self._cache: Any = None
+        self._attends: dict[str, int | None] = {FULL: None}
+        for each in shape.layers:
+            if each.width is not None:
+                self._attends[SLIDING] = each.width
         self.chunk = 512 if shape.device.type == "cpu" else 2048
         self.clear()
 
@@ -145,29 +164,31 @@ class TorchDecoder:
     def decode(self, ids: Sequence[int], positions: Sequence[int]) -> Tensor:
         rows, start, end = len(ids), min(positions), max(positions) + 1
         device = self._shape.device
-        at = torch.tensor(positions, device=device)
-        window, mask = self._window, None
-        window.first, window.last, window.start, window.end, window.scattered = 0, rows, start, end, None
+        at = torch.tensor(positions, device=device)[:, None]
+        self._window.set(0, rows, start, end)
+        masks = dict.fromkeys(self._attends, None)
         if end - start > 1:
-            window.scattered = torch.arange(rows, device=device), at
-            mask = self._make_mask(torch.arange(end, device=device) > at[:, None])[:, None, None]
-        return self._run(torch.tensor(ids, device=device)[:, None], at[:, None], mask)
+            self._window.scattered = torch.arange(rows, device=device), at[:, 0]
+            masks = {name: self._make_mask(at, width) for name, width in self._attends.items()}
+        return self._run(torch.tensor(ids, device=device)[:, None], at, masks)
 
     def extend(self, place: int, ids: Sequence[int], start: int, wants_logits: bool) -> Tensor | None:
-        end, window, device = start + len(ids), self._window, self._shape.device
-        window.first, window.last, window.start, window.end, window.scattered = place, place + 1, start, end, None
-        positions, mask = torch.arange(start, end, device=device), None
-        if start or self._shape.attention != "sdpa":
-            mask = self._make_mask(torch.arange(end, device=device) > positions[:, None])[None, None]
-        logits = self._run(torch.tensor([ids], device=device), positions[None], mask)
+        end, device = start + len(ids), self._shape.device
+        positions = torch.arange(start, end, device=device)[None]
+        self._window.set(place, place + 1, start, end)
+        # Without a mask, sdpa itself hides from each new id those after it, if there are no earlier ones.
+        is_plain = start == 0 and self._shape.attention == "sdpa"
+        masks = {
+            name: None if is_plain and end <= (width or end) else self._make_mask(positions, width)
+            for name, width in self._attends.items()
+        }
+        logits = self._run(torch.tensor([ids], device=device), positions, masks)
         return logits if wants_logits else None
 
     def copy(self, source: int, target: int, length: int) -> None:
         for layer in self._cache.layers:
             layer.keys[target, :, :length] = layer.keys[source, :, :length]
             layer.values[target, :, :length] = layer.values[source, :, :length]
-
-    move = copy
 
     def save(self, place: int, length: int, extended: Prefix | None = None) -> KeptKeysValues:
         known, state = 0, self._make_state(length)
@@ -185,16 +206,17 @@ class TorchDecoder:
 
     def clear(self) -> None:
         self._places = self._capacity = 0
-        self._cache = Cache(layers=[PlacesLayer(self._window, *_make_empty(each, 0, 0)) for each in self._shape.layers])
+        layers = self._shape.layers
+        self._cache = Cache(layers=[PlacesLayer(self._window, each.width, *_make_empty(each, 0, 0)) for each in layers])
 
     def sample(self, logits: Tensor, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
         return sample_ids(logits, choosers)
 
-    def _run(self, ids: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
+    def _run(self, ids: Tensor, positions: Tensor, masks: Mapping[str, Tensor | None]) -> Tensor:
         """The logits after the last id of each row, float32."""
         output = self._model(
             input_ids=ids,
-            attention_mask=mask,
+            attention_mask=masks if len(masks) > 1 else masks[FULL],
             position_ids=positions,
             cache=self._cache,
             use_cache=True,
@@ -202,11 +224,15 @@ class TorchDecoder:
         )
         return cast(Tensor, output.logits[:, -1].float())
 
-    def _make_mask(self, hidden: Tensor) -> Tensor:
-        """An additive mask: a boolean one would be converted in every layer."""
-        return torch.zeros(hidden.shape, dtype=self._shape.layers[0].dtype, device=hidden.device).masked_fill_(
-            hidden, float("-inf")
-        )
+    def _make_mask(self, positions: Tensor, width: int | None) -> Tensor:
+        """What is added to the scores of new ids at `positions`, (rows, new): (rows, 1, new, positions attended to)."""
+        seen = torch.arange(self._window.get_first(width), self._window.end, device=positions.device)
+        hidden = seen > positions[..., None]
+        if width is not None:
+            hidden |= seen <= positions[..., None] - width
+        # A boolean mask would be converted in every layer.
+        mask = torch.zeros(hidden.shape, dtype=self._shape.layers[0].dtype, device=hidden.device)
+        return mask.masked_fill_(hidden, float("-inf"))[:, None]
 
     def _make_state(self, length: int) -> KeptKeysValues:
         """With a quarter more than needed, for the next turn."""

@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import DynamicCache
+from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer, LinearAttentionLayer
 
 from ferrule.errors import EngineError
 
-BATCHED_FAMILIES = ("llama", "nanochat", "ovis2", "qwen2_5_vl", "qwen3", "qwen3_vl")
-"""Their `model_type`: every layer attends to all earlier positions."""
+ATTENTION_FAMILIES = ("gemma3_text", "gpt_oss", "llama", "nanochat", "ovis2", "qwen2_5_vl", "qwen3", "qwen3_vl")
+"""Their `model_type`. Each layer attends to all earlier positions, or to the last ones."""
+STATE_FAMILIES = ("lfm2", "qwen3_next")
+"""Some of their layers keep a state in place of positions."""
 _KNOWN_ATTENTION = ("sdpa", "eager")
 _ROPE_OF_EACH_LENGTH = ("dynamic", "longrope")
-"""Rotate a position differently in a longer context, so that what was kept of a shorter one is wrong."""
+_ROPE_REASON = "it rotates a position differently in a longer context, so that what was kept of a shorter one is wrong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class LayerShape:
     value_width: int
     dtype: torch.dtype
     device: torch.device
+    width: int | None = None
+    """How many positions up to its own each attends to; None for all."""
 
     @property
     def position_bytes(self) -> int:
@@ -43,6 +47,8 @@ class ModelShape:
 
     family: str
     layers: tuple[LayerShape, ...]
+    state_bytes: int
+    """Of all layers together that keep a state, for one conversation; 0 if there are none."""
     vocabulary_size: int
     context_length: int
     device: torch.device
@@ -52,15 +58,20 @@ class ModelShape:
 def inspect_model(model: Any) -> ModelShape:
     """Raises `EngineError` naming why a model can't be run."""
     config = model.config.get_text_config(decoder=True)
-    family = model.config.model_type
-    if family not in BATCHED_FAMILIES:
-        raise EngineError(f"model family {family} is not run; those that are: {', '.join(BATCHED_FAMILIES)}")
-    _check_config(family, config)
+    family, name = model.config.model_type, f"{type(model).__name__} ({model.config.model_type})"
+    if family not in (*ATTENTION_FAMILIES, *STATE_FAMILIES):
+        known = ", ".join(sorted((*ATTENTION_FAMILIES, *STATE_FAMILIES)))
+        raise EngineError(f"{name} is not among the families that this engine runs: {known}")
+    _check_config(name, config)
     embedding = model.get_input_embeddings()
     device = embedding.weight.device
+    layers, state_bytes = _measure_layers(model, name, device)
+    if state_bytes and family not in STATE_FAMILIES:
+        raise EngineError(f"{name} has layers that keep a state, which only {', '.join(STATE_FAMILIES)} may have")
     return ModelShape(
         family=family,
-        layers=_measure_layers(model, family, device),
+        layers=layers,
+        state_bytes=state_bytes,
         vocabulary_size=embedding.num_embeddings,
         context_length=config.max_position_embeddings,
         device=device,
@@ -68,32 +79,46 @@ def inspect_model(model: Any) -> ModelShape:
     )
 
 
-def _check_config(family: str, config: Any) -> None:
+def _check_config(name: str, config: Any) -> None:
     attention = config._attn_implementation
     if attention not in _KNOWN_ATTENTION:
         raise EngineError(
-            f"attention {attention} is not run; load the model with attn_implementation={_KNOWN_ATTENTION[0]!r}"
+            f"{name} with {attention} attention is not run: load it with attn_implementation={_KNOWN_ATTENTION[0]!r}"
         )
-    rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
-    if rope in _ROPE_OF_EACH_LENGTH:
-        raise EngineError(
-            f"{family} with rope_type {rope!r} is not run: what is kept of a prefix depends on the length"
-        )
+    ropes = getattr(config, "rope_parameters", None) or {}
+    for rope in (ropes, *(value for value in ropes.values() if isinstance(value, dict))):
+        if rope.get("rope_type") in _ROPE_OF_EACH_LENGTH:
+            raise EngineError(f"{name} with rope_type {rope['rope_type']!r} is not run: {_ROPE_REASON}")
 
 
-def _measure_layers(model: Any, family: str, device: torch.device) -> tuple[LayerShape, ...]:
+def _measure_layers(model: Any, name: str, device: torch.device) -> tuple[tuple[LayerShape, ...], int]:
+    """The layers with keys and values, and the bytes of the others' states."""
     cache = DynamicCache(config=model.config)
     with torch.no_grad():
         model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=device), cache=cache, use_cache=True)
-    return tuple(_measure_layer(layer, family) for layer in cache.layers)
+    shapes, state_bytes = [], 0
+    for layer in cache.layers:
+        if type(layer) is LinearAttentionLayer:
+            state_bytes += sum(tensor.nbytes for tensor in list_states(layer))
+        elif type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) and layer.is_initialized:
+            shapes.append(_measure_layer(layer))
+        else:
+            raise EngineError(f"{name} with a cache of {type(layer).__name__} is not run")
+    if len({shape.width for shape in shapes} - {None}) > 1:
+        raise EngineError(f"{name} with sliding windows of several sizes is not run")
+    return tuple(shapes), state_bytes
 
 
-def _measure_layer(layer: Any, family: str) -> LayerShape:
-    keys, values = getattr(layer, "keys", None), getattr(layer, "values", None)
-    if type(layer).__name__ != "DynamicLayer" or keys is None or values is None:
-        raise EngineError(f"{family} with a cache of {type(layer).__name__} is not run")
-    _, heads, _, width = keys.shape
-    return LayerShape(heads, width, values.shape[-1], keys.dtype, keys.device)
+def _measure_layer(layer: Any) -> LayerShape:
+    _, heads, _, width = layer.keys.shape
+    window = getattr(layer, "sliding_window", None)
+    return LayerShape(heads, width, layer.values.shape[-1], layer.keys.dtype, layer.keys.device, window)
+
+
+def list_states(layer: Any) -> list[torch.Tensor]:
+    """The tensors of a layer that keeps a state."""
+    states = (*layer.conv_states.values(), *layer.recurrent_states.values())
+    return [state for state in states if state is not None]
 
 
 def count_position_bytes(layers: Sequence[LayerShape]) -> int:

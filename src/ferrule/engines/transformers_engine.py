@@ -9,6 +9,7 @@ import torch
 
 from ferrule.engines.batching_engine import BatchingEngine
 from ferrule.engines.constraints import Vocabulary
+from ferrule.engines.state_decoder import StateDecoder
 from ferrule.engines.torch_decoder import TorchDecoder
 from ferrule.engines.torch_model import inspect_model
 from ferrule.errors import EngineError
@@ -43,7 +44,7 @@ class TransformersEngine(BatchingEngine):
         self.model = model
         memory = _measure_free(shape.device) // 2 if kv_memory is None else kv_memory
         super().__init__(
-            TorchDecoder(model, shape),
+            StateDecoder(model, shape) if shape.state_bytes else TorchDecoder(model, shape),
             vocabulary_size=shape.vocabulary_size,
             context_length=context_length or shape.context_length,
             max_batch=max_batch,
