@@ -46,9 +46,13 @@ class CharacterSet:
 
 @dataclass(frozen=True, slots=True)
 class TextUntil:
-    """Any text, in ordinary tokens, before the first of these closers, which isn't part of it."""
+    """Any text, in ordinary tokens, before the first of these closers, which isn't part of it.
+
+    A limit may cut it if it `may_be_cut`, as what a message says beside its calls; other text is always closed.
+    """
 
     closers: tuple[str, ...]
+    may_be_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

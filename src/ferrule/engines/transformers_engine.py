@@ -8,6 +8,7 @@ from typing import Any, Self
 import torch
 
 from ferrule.engines.batching_engine import BatchingEngine
+from ferrule.engines.constraint_compiler import ConstraintCompiler
 from ferrule.engines.constraints import Vocabulary
 from ferrule.engines.state_decoder import StateDecoder
 from ferrule.engines.torch_decoder import TorchDecoder
@@ -50,7 +51,7 @@ class TransformersEngine(BatchingEngine):
             max_batch=max_batch,
             memory=memory,
             prefix_bytes=memory,
-            vocabulary=vocabulary,
+            constraints=None if vocabulary is None else ConstraintCompiler(vocabulary),
         )
 
     @classmethod

@@ -82,6 +82,7 @@ def load_local_model(  # noqa: PLR0913 - each option by its name, as model("loca
     _check_files(folder, ("tokenizer.json",) if callable(engine) else ("config.json", "tokenizer.json"))
     tokenizer = read_tokenizer(folder / "tokenizer.json")
     framing = choose_dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
+    guide = _load_guide(framing, folder)
     return LocalModel(
         _open_engine(folder, tokenizer, framing, engine, options),
         tokenizer,
@@ -89,7 +90,7 @@ def load_local_model(  # noqa: PLR0913 - each option by its name, as model("loca
         name or f"local:{checkpoint}",
         history,
         image_tokens,
-        _load_guide(framing, folder),
+        guide,
     )
 
 
@@ -149,7 +150,7 @@ def _open_engine(
 
         engine = choose_engine(folder, dialect.name, options).name
     if engine == "numpy":
-        return _open_numpy_engine(folder, tokenizer, options)
+        return _open_numpy_engine(folder, tokenizer, options, has_guide=dialect.name in GUIDES)
     if engine == "transformers":
         from ferrule.models.checkpoints.engines import open_transformers_engine
 
@@ -157,14 +158,15 @@ def _open_engine(
     raise SettingsError(f"engine: {engine!r} is neither numpy nor transformers, nor a function that opens a folder")
 
 
-def _open_numpy_engine(folder: Path, tokenizer: Tokenizer, options: dict[str, Any]) -> NumpyEngine:
+def _open_numpy_engine(folder: Path, tokenizer: Tokenizer, options: dict[str, Any], *, has_guide: bool) -> NumpyEngine:
     from ferrule.engines.numpy_engine import NumpyEngine
 
     foreign = next((name for name in options if name not in ("max_batch", "context_length")), None)
     if foreign is not None:
         raise SettingsError(f"{foreign}=… is for engine='transformers'; numpy's computes in float32 on the CPU")
     _check_files(folder, ("model.safetensors",))
-    return NumpyEngine.load(folder, vocabulary=tokenizer, **options)
+    # A guide's confidences were measured with ids that are tried, and it needs nothing but the package.
+    return NumpyEngine.load(folder, vocabulary=tokenizer, tries_ids=has_guide, **options)
 
 
 def read_tokenizer(path: Path | str) -> Tokenizer:
