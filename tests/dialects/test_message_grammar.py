@@ -7,18 +7,17 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 from message_grammars import AWKWARD, TextMaker, find_ends, is_in
+from template_cases import ALL as TEMPLATES
 
 from ferrule.conversation import Conversation, Message, Reasoning, Text, ToolCall, ToolResult, tool_message, user
 from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.dialects.family import NO_TEXT_BESIDE
 from ferrule.dialects.message_grammar import make_message_grammar
-from ferrule.dialects.template.dialect import make_template_dialect
 from ferrule.errors import DialectError
 from ferrule.events import CallFinished, CallMalformed, TextDelta
 from ferrule.toolspec import ToolSpec
@@ -248,11 +247,23 @@ def test_the_messages_that_a_dialect_lays_out_are_allowed(name):
                 assert any(not one or one.startswith(before.stops) for one in left), (choice, opens, written)
 
 
-@pytest.mark.parametrize(
-    "path", sorted(Path(__file__).with_name("templates").glob("like_[lq]*.jinja")), ids=lambda one: one.stem
-)
-def test_the_answers_after_a_chat_template_are_those_of_its_notation(path):
-    check_answers(make_template_dialect(path.read_text()), TOOLS)
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_the_answers_after_a_chat_template_are_those_of_its_notation(name):
+    check_answers(TEMPLATES[name], (EXPRESSION,) if name == "embedded" else TOOLS)
+
+
+def test_a_command_may_stand_alone_where_the_notation_writes_it_so():
+    bash = ToolSpec("bash", "", {"type": "object", "properties": {"command": {"type": "string"}}})
+    notation, grammar = get_notation("cwm"), describe("cwm", (bash,), "bash")
+    for command in ("ls -l", "echo '</x>'\ncat a", '["', "", " ls"):
+        text = notation.call(ToolCall("1", "bash", json.dumps({"command": command})))
+        assert is_in(grammar, text)
+        assert ('"command"' in text) is (command in ('["', "", " ls"))
+    maker = TextMaker(5)
+    for _ in range(60):
+        calls, said = read(notation, maker.make(grammar), (bash,), by_id=False)
+        assert [fits(call, (bash,)) for call in calls] == ["bash"]
+        assert not said.strip()
 
 
 def test_a_tool_that_is_not_offered_or_not_expressible_is_named():
