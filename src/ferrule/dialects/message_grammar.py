@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, runtime_checkable
 
 from ferrule.conversation import Part, Reasoning, Text, ToolCall
 from ferrule.dialects.family import NO_TEXT_BESIDE, Family
 from ferrule.dialects.framing.turns import PLAIN_TURNS, Turns
-from ferrule.dialects.grammar import Grammar, GrammarSequence, MarkerText, TextUntil
+from ferrule.dialects.grammar import NOTHING, Grammar, GrammarChoice, GrammarSequence, MarkerText, TextUntil
 from ferrule.dialects.message_writer import write_parts
 from ferrule.dialects.notation import NoCalls, TextNotation
 from ferrule.dialects.segments import Content
@@ -39,8 +40,11 @@ class _Message:
     """Describes messages of one family, in its turns, after a prompt that ended in `opens`."""
 
     def __init__(self, family: Family, tools: Sequence[ToolSpec], turns: Turns, opens: str) -> None:
-        self._family, self._turns, self._opens = family, turns, opens
         thinking = family.message.thinking if turns.reasons else None
+        if thinking is not None and turns.inline:  # a call is written inside reasoning
+            thinking = replace(thinking, closes_before_call=False)
+            family = replace(family, message=replace(family.message, thinking=thinking))
+        self._family, self._turns, self._opens = family, turns, opens
         self._thinking = thinking
         # As in the reader.
         self._in_thought = thinking is not None and opens.rfind(thinking.open) > opens.rfind(thinking.close)
@@ -62,16 +66,25 @@ class _Message:
     def _render(self, parts: tuple[Part, ...], call: Grammar, *, may_be_cut: bool) -> Grammar:
         segments = write_parts(self._family, parts, lambda calls: [Content(calls[0].name)], self._turns)
         pieces = _PLACES.split(self._strip_opening("".join(segment.text for segment in segments)))
+        ending = self._get_ending(parts)
         items: list[Grammar] = []
         for at, piece in enumerate(pieces):
-            following = pieces[at + 1] if at + 1 < len(pieces) else ""
+            following = pieces[at + 1] if pieces[at + 1 :] not in ([], [""]) else ending
             if piece == _CALL:
-                items.append(call)
+                items.append(call if items else _strip_marker(call, self._opens))
             elif piece in (_THOUGHT, _SAID) and at % 2:
                 items.append(TextUntil(self._list_ends(piece, following), may_be_cut))
             elif piece:
                 items.append(MarkerText(piece))
+        if ending:
+            items.append(GrammarChoice((NOTHING, MarkerText(ending))))
         return items[0] if len(items) == 1 else GrammarSequence(tuple(items))
+
+    def _get_ending(self, parts: tuple[Part, ...]) -> str:
+        """What comes after a message, before the token that stops it."""
+        turns = self._turns
+        end = turns.calls_end if isinstance(parts[-1], ToolCall) and turns.calls_end is not None else turns.end
+        return end.removesuffix(turns.get_last_token(end))
 
     def _strip_opening(self, text: str) -> str:
         """A message without its beginning that the prompt already wrote, if there is more of it than white space."""
@@ -96,6 +109,17 @@ class _Message:
         around = (markers.answer[1], markers.preamble[1])
         ends = (following if following.strip() else "", *openers, *marks, *(markers.result or ()), *around, *bare)
         return tuple(dict.fromkeys(filter(None, ends)))
+
+
+def _strip_marker(call: Grammar, opens: str) -> Grammar:
+    """A call without the marker that it begins with, if the prompt ended with that one."""
+    if isinstance(call, GrammarChoice):
+        return GrammarChoice(tuple(_strip_marker(option, opens) for option in call.options))
+    if isinstance(call, MarkerText) and opens.endswith(call.text):
+        return NOTHING
+    if isinstance(call, GrammarSequence) and call.items:
+        return GrammarSequence((_strip_marker(call.items[0], opens), *call.items[1:]))
+    return call
 
 
 def make_message_grammar(
