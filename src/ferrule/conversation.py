@@ -281,8 +281,10 @@ class Conversation:
 
     @property
     def next_call_number(self) -> int:
-        """One more than the number of calls so far, for ids that are the same on every run."""
-        return 1 + sum(len(m.calls) for m in self.messages if m.role == "assistant")
+        """A number for the next call's id, the same on every run: that of no call, also where turns were dropped."""
+        ids = [call.id for message in self.messages if message.role == "assistant" for call in message.calls]
+        numbers = [int(one[5:]) for one in ids if one.startswith("call_") and one[5:].isdecimal() and len(one) < 15]
+        return 1 + max(len(ids), *numbers, 0)
 
     def check(self) -> None:
         """Raise `ConversationError` unless each result answers an earlier call, once, and in call order."""

@@ -5,9 +5,10 @@ import pytest
 from ferrule.dialects import get_dialect, get_notation, list_dialects
 from ferrule.dialects.catalogue import load_families
 from ferrule.errors import DialectError
+from tables import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "suggested"),
     [
         ("qwen", ("hermes, qwen25 (Qwen 2.5, Qwen 3, Qwen 3 VL)", "qwen3_coder (Qwen 3 Coder)", "qwen35 (Qwen 3.5")),

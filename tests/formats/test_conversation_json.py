@@ -19,6 +19,7 @@ from ferrule.conversation import (
 from ferrule.errors import ConversationError
 from ferrule.formats.conversation_json import dumps, from_json, loads, to_json
 from ferrule.formats.detection import load
+from tables import each_case
 
 
 @given(CONVERSATIONS)
@@ -115,7 +116,7 @@ def test_a_blob_that_was_changed_is_told() -> None:
         from_json(to_json(ASKED, BlobStore()), Swapped())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "value", "words"),
     [
         ((), 5, 'an object with "format"'),

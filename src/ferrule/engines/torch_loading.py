@@ -51,6 +51,7 @@ def load_model(
             trust_remote_code=trust_remote_code,
             use_safetensors=True,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are an error below, which names them
         )
     _check_keys(report, folder)
     return model if device is None else _move(model, device)
@@ -119,7 +120,7 @@ def _check_keys(report: Any, folder: Path) -> None:
     wrong = {
         "lack": report["missing_keys"],
         "have, unknown to the model,": report["unexpected_keys"],
-        "have in another shape": [name for name, *_ in report["mismatched_keys"]],
+        "have in another shape": [f"{name} {list(has)}" for name, has, _ in report["mismatched_keys"]],
     }
     found = [f"{what} {_list_some(names)}" for what, names in wrong.items() if names]
     if found:

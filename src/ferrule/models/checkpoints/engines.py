@@ -42,6 +42,7 @@ def choose_engine(folder: Path, dialect: str, options: Collection[str] = ()) -> 
     where torch isn't installed; transformers runs the rest, and whatever is given one of its own `options`. Raises
     `ModelError` if neither can.
     """
+    read_checkpoint_config(folder)  # a damaged one is no reason for the other engine
     weights = find_weights(folder)
     own = next((name for name in TRANSFORMERS_OPTIONS if name in options), None)
     obstacle = find_numpy_obstacle(folder, weights) if own is None else f"{own} is an option of transformers"
