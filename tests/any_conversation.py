@@ -69,7 +69,7 @@ ASKED = Conversation(
         Message(
             "assistant",
             (Reasoning("Look."), ToolCall("call_1", "look", '{"x":  1.0}', "<look 1.0>")),
-            SampledTokens((5, 6), (-0.5, -math.inf), "abc", "hermes", "calls"),
+            SampledTokens((5, 6), (-0.5, -math.inf), "abc", "hermes", "calls", (0.0, -0.25), ((3, 1), (4, 1))),
             {"anthropic": [{"text": "Look.", "signature": "s"}]},
         ),
         tool_message(ToolResult("call_1", "look", (Text("a cat"), Image(b"cat", "image/jpeg")))),

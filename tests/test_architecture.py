@@ -13,6 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 from draw_floors import MODULES, find_imports
 
+from tables import each_case
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "src" / "ferrule"
@@ -21,12 +23,12 @@ FILES = sorted(set(re.findall(r"`([a-z][a-z_/]*(?:\.py|/))[`:]", PAGE)) - {"src/
 FUNCTIONS = sorted(set(re.findall(r"`([a-z_/]+\.py): ([\w.]+)`", PAGE)))
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_a_file_that_is_named_exists(name: str) -> None:
     assert (PACKAGE / name).exists()
 
 
-@pytest.mark.parametrize(("file", "function"), FUNCTIONS)
+@each_case(("file", "function"), FUNCTIONS)
 def test_a_function_that_is_named_exists(file: str, function: str) -> None:
     scope: list[ast.stmt] = ast.parse((PACKAGE / file).read_text(encoding="utf-8")).body
     for name in function.split("."):

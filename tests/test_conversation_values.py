@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from ferrule import Conversation, ConversationError, Message, Text, ToolCall, ToolResult, assistant, user
+from ferrule.conversation import tool_message
+from tables import each_case
 
 
 def test_lists_strings_and_dicts_become_what_they_mean() -> None:
@@ -21,7 +23,7 @@ def test_lists_strings_and_dicts_become_what_they_mean() -> None:
     assert ToolCall("a", "f", arguments).arguments == '{"city": "Århus", "days": 2}'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "said"),
     [
         (lambda: Conversation(({"role": "user"},)), r"not the dict .*ferrule\.formats\.detection\.load reads"),
@@ -51,3 +53,15 @@ def test_what_cannot_be_is_refused(make: Callable[[], object], said: str) -> Non
 def test_the_request_is_the_users_last_message() -> None:
     assert Conversation().request == ""
     assert Conversation((user("One"), assistant("Yes."), user("Two"), assistant("Yes."))).request == "Two"
+
+
+def test_the_next_calls_number_is_free_also_after_turns_were_dropped() -> None:
+    def call(call_id: str) -> tuple[Message, Message]:
+        return assistant(ToolCall(call_id, "f", "{}")), tool_message(ToolResult(call_id, "f", "x"))
+
+    whole = Conversation((user("a"), *call("call_1"), user("b"), *call("call_2")))
+    assert Conversation().next_call_number == 1
+    assert whole.next_call_number == Conversation(whole.messages[3:]).next_call_number == 3
+    # Ids of others aren't numbers, but are counted; a number of thousands of digits isn't read.
+    named = Conversation((user("a"), *call("toolu_a"), *call("call_" + "9" * 5000), *call("call_7f")))
+    assert named.next_call_number == 4

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from tables import each_case
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
@@ -24,7 +24,7 @@ def find_anchors(page: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_case("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     missing = []
     for target, anchor in LINK.findall(read_prose(page)):
@@ -34,7 +34,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not missing, f"{page.name} links to what isn't there"
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+@each_case("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
 def test_pages_of_the_site_link_to_no_file_outside_of_it(page: Path) -> None:
     targets = [(page.parent / target).resolve() for target, _ in LINK.findall(read_prose(page)) if target]
     assert [str(target) for target in targets if not target.is_relative_to(ROOT / "docs")] == []

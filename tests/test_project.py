@@ -20,6 +20,8 @@ sys.path.append(str(Path(__file__).parents[1] / "docs"))
 
 from draw_floors import FLOOR_OF, MODULES, PICTURE, draw, find_imports, room_of
 
+from tables import each_case
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ferrule"
 UNTRACKED = {".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__"}
@@ -66,7 +68,7 @@ def test_offered_tools_need_no_extra() -> None:
     assert loaded_by(code) & {"torch", "transformers", "tokenizers", "safetensors", "numpy", "rich"} == set()
 
 
-@pytest.mark.parametrize("name", ferrule.__all__)
+@each_case("name", ferrule.__all__)
 def test_every_exported_name_is_there(name: str) -> None:
     assert getattr(ferrule, name) is not None
     assert name in dir(ferrule)

@@ -9,8 +9,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ferrule import calculator
 from ferrule.conversation import Conversation, Message, Text, ToolCall, ToolResult, assistant, system, user
 from ferrule.dialects import get_dialect, list_dialects
@@ -18,6 +16,7 @@ from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.dialects.text_protocol import encode_conversation
 from ferrule.errors import DialectError, ToolFailed
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 FILE = Path(__file__).with_suffix("").with_name("trained_texts.json")
 
@@ -149,12 +148,12 @@ def all_texts() -> dict[str, dict[str, Any]]:
 KEPT: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
 
 
-@pytest.mark.parametrize("name", KEPT["notations"] if KEPT else ())
+@each_case("name", KEPT["notations"] if KEPT else ())
 def test_a_notation_writes_what_its_models_were_trained_on(name: str) -> None:
     assert texts_of_notation(name) == KEPT["notations"][name]
 
 
-@pytest.mark.parametrize("name", KEPT["dialects"] if KEPT else ())
+@each_case("name", KEPT["dialects"] if KEPT else ())
 def test_a_dialect_writes_what_its_models_were_trained_on(name: str) -> None:
     assert texts_of_dialect(name) == KEPT["dialects"][name]
 

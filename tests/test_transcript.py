@@ -3,7 +3,6 @@
 import re
 from html.parser import HTMLParser
 
-import pytest
 from markdown_it import MarkdownIt
 
 from ferrule import (
@@ -21,6 +20,7 @@ from ferrule import (
 from ferrule.agent.run import Run
 from ferrule.conversation import tool_message
 from ferrule.transcript import render_html, render_markdown, summarize_result
+from tables import each_case
 
 TALK = Conversation(
     (
@@ -122,7 +122,7 @@ class Page(HTMLParser):
         self.found |= {(tag, name) for name, _ in attrs} | {(tag, "")}
 
 
-@pytest.mark.parametrize("evil", EVIL)
+@each_case("evil", EVIL)
 def test_no_text_adds_markup_to_a_page(evil: str) -> None:
     html = everywhere(evil)._repr_html_()
     assert Page(html).found == Page(everywhere("plain")._repr_html_()).found
@@ -130,7 +130,7 @@ def test_no_text_adds_markup_to_a_page(evil: str) -> None:
     assert "\x1b" not in html
 
 
-@pytest.mark.parametrize("evil", EVIL)
+@each_case("evil", EVIL)
 def test_no_text_is_markdown(evil: str) -> None:
     reader = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     found = Page(reader.render(everywhere(evil)._repr_markdown_())).found

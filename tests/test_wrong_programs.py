@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ferrule import FerruleError
+from tables import each_case
 
 PROGRAMS = sorted((Path(__file__).parent / "wrong_programs").glob("*.py"))
 MYPY_ERROR = re.compile(r"(\w+\.py):(\d+): error: ")
@@ -34,7 +35,7 @@ def test_there_are_twenty() -> None:
     assert len(PROGRAMS) == 20
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+@each_case("program", PROGRAMS, ids=lambda program: program.stem)
 def test_it_fails_at_the_call(program: Path) -> None:
     with pytest.raises((FerruleError, TypeError, AttributeError, ImportError)) as caught:
         runpy.run_path(str(program))

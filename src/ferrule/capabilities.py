@@ -43,7 +43,10 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A part of a conversation that could not be expressed, and what replaces it."""
+    """A part of a conversation that could not be expressed, and what replaces it.
+
+    `schema`: a keyword of a JSON Schema that constrained output doesn't enforce.
+    """
 
     kind: Literal[
         "image",
@@ -62,6 +65,7 @@ class Loss:
         "end",
         "turns",
         "tool",
+        "schema",
     ]
     detail: str
 

@@ -43,7 +43,10 @@ Part: TypeAlias = Text | Image | Audio | File | Reasoning | ToolCall | Malformed
 class SampledTokens:
     """The ids that an engine sampled for a message, including the stop token, with raw log-probabilities.
 
-    `ids` and `logprobs` have equal lengths. It is valid only while the message's parts are those that were sampled.
+    `ids` and `logprobs` have equal lengths, and so has `sampling_logprobs`, the log-probabilities by which the ids were
+    drawn: after temperature, top-k, top-p and constraint. `weights_versions` are the engine's versions of the weights,
+    each with the number of ids in a row that were sampled with it. Both are empty in messages that were stored without
+    them. It is valid only while the message's parts are those that were sampled.
     """
 
     ids: tuple[int, ...]
@@ -51,6 +54,8 @@ class SampledTokens:
     tokenizer_fingerprint: str
     dialect: str
     stop: StopReason
+    sampling_logprobs: tuple[float, ...] = ()
+    weights_versions: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +281,10 @@ class Conversation:
 
     @property
     def next_call_number(self) -> int:
-        """One more than the number of calls so far, for ids that are the same on every run."""
-        return 1 + sum(len(m.calls) for m in self.messages if m.role == "assistant")
+        """A number for the next call's id, the same on every run: that of no call, also where turns were dropped."""
+        ids = [call.id for message in self.messages if message.role == "assistant" for call in message.calls]
+        numbers = [int(one[5:]) for one in ids if one.startswith("call_") and one[5:].isdecimal() and len(one) < 15]
+        return 1 + max(len(ids), *numbers, 0)
 
     def check(self) -> None:
         """Raise `ConversationError` unless each result answers an earlier call, once, and in call order."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ferrule._util.frame_tags import ANGLE, choose_tag
+from tables import each_case
 
 NAME = "project-instructions"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "tag"),
     [
         ("Use tabs. Instructions of the project.", NAME),

@@ -14,6 +14,7 @@ from ferrule.dialects.notations import harmony, native_words, sections
 from ferrule.dialects.reader.python import _PYTHON_NUMBER
 from ferrule.dialects.template.cuts import _SPECIAL
 from ferrule.execution.error_results import _compile_volatile_pattern
+from tables import each_case
 
 N = 40_000
 
@@ -34,7 +35,7 @@ CASES: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_case("case", CASES)
 def test_a_pattern_takes_time_that_grows_with_the_text(case: str) -> None:
     """Milliseconds for each; most took more than 15 s before they were mended, the others hold what was right."""
     work, text = CASES[case]

@@ -3,6 +3,7 @@
 import pytest
 
 from ferrule._util.patterns import MAX_PLACES, PatternRefused, compile_pattern
+from tables import each_case
 
 MATCHING = [
     # pattern, what it is found in, what it isn't found in
@@ -46,7 +47,7 @@ MATCHING = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "found", "missing"), MATCHING)
+@each_case(("pattern", "found", "missing"), MATCHING)
 def test_a_pattern_means_what_ecma_262_says(pattern: str, found: list[str], missing: list[str]) -> None:
     searched = compile_pattern(pattern)
     assert [text for text in found if not searched.matches(text)] == []
@@ -94,7 +95,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "reason"), REFUSED)
+@each_case(("pattern", "reason"), REFUSED)
 def test_what_is_not_searched_for_is_refused_with_the_reason(pattern: str, reason: str) -> None:
     with pytest.raises(PatternRefused) as refused:
         compile_pattern(pattern)

@@ -18,6 +18,8 @@ sys.path.append(str(Path(__file__).parents[2] / "docs"))
 
 from write_unicode_tables import INSTALLED, TABLE, write_tables
 
+from tables import each_case
+
 HIDDEN = [
     "\0", "\x07", "\x08", "\r", "\x1b", "\x7f", "\x85", "\x9b", "\u00ad", "\u061c", "\u200b", "\u200e", "\u200f",
     "\u202a", "\u202e", "\u2028", "\u2029", "\u2060", "\u2066", "\u2069", "\ufeff", "\U000e0001", "\U000e0041",
@@ -27,7 +29,7 @@ HIDDEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("character", HIDDEN)
+@each_case("character", HIDDEN)
 def test_what_moves_the_cursor_or_hides_is_written_as_its_escape(character: str) -> None:
     escape = character.encode("unicode_escape", "surrogatepass").decode()
     for text in (character, f"a{character}b", f"👩{character}", f"\n{character}\t"):
@@ -79,7 +81,7 @@ def test_marks_of_ordinary_writing_stay_in_a_line(text: str) -> None:
     assert escape_line(text) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("a\u200db", "a\ufe0f", "👩\u200d\u200d", "❤\ufe0f\ufe0f", "x\u200cy", "\u200d", " \ufe0f"),

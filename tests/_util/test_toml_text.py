@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ferrule._util.toml_text import DEEPEST, MOST_BYTES, MOST_KEY_PARTS, parse_toml
+from tables import each_case
 
 REFUSED = [
     ("#" * (MOST_BYTES + 1), "over 256 kB, which no such file needs; make it shorter"),
@@ -25,7 +26,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "words"), REFUSED, ids=[words for _, words in REFUSED])
+@each_case(("text", "words"), REFUSED, ids=[words for _, words in REFUSED])
 def test_what_is_refused_is_one_line(text: str | bytes, words: str) -> None:
     with pytest.raises(ValueError, match=r"\A[^\n]+\Z") as caught:
         parse_toml(text if isinstance(text, bytes) else text.encode())

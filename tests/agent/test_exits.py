@@ -14,6 +14,7 @@ from ferrule.execution import ApprovalRequest, Decision
 from ferrule.models.protocol import ModelSettings
 from ferrule.models.scripted import ScriptedModel
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 CALL = ToolCall("call_1", "wait", "{}")
 END = "the program ends"
@@ -85,8 +86,8 @@ def make_pipelines(end: Callable[[], None]) -> dict[str, Pipeline[Any]]:
     }
 
 
-@pytest.mark.parametrize("where", ["watch", "then", "hook", "approver", "model"])
-@pytest.mark.parametrize(("end", "kind"), [(leave, SystemExit), (interrupt, KeyboardInterrupt)])
+@each_case("where", ["watch", "then", "hook", "approver", "model"])
+@each_case(("end", "kind"), [(leave, SystemExit), (interrupt, KeyboardInterrupt)])
 def test_an_exit_reaches_the_caller(where: str, end: Callable[[], None], kind: type[BaseException]) -> None:
     with pytest.raises(kind, match=END):
         make_pipelines(end)[where].run_sync()

@@ -16,6 +16,7 @@ from ferrule.events import Usage
 from ferrule.execution import Decision, FileJournal, Policy, Rule
 from ferrule.models.scripted import ScriptedModel
 from ferrule.tools.decorator import tool
+from tables import each_case
 
 RAN: list[int] = []
 
@@ -168,7 +169,7 @@ async def test_the_mode_is_told_and_what_can_not_be_is_refused() -> None:
         model("embedded").within(seconds_=3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "error", "words"),
     [
         ({"policy": "ask"}, PolicyError, r"policy must be a Policy, not 'ask'; give a profile as Policy\(profile=…\)"),

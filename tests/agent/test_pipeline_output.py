@@ -17,6 +17,7 @@ from ferrule.agent.output import OutputType
 from ferrule.agent.pipeline import model
 from ferrule.errors import OutputInvalid, SettingsError
 from ferrule.models.scripted import ScriptedModel
+from tables import each_case
 
 
 class Person(BaseModel):
@@ -34,7 +35,7 @@ class Day:
     kind: Literal["work", "rest"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "text", "value"),
     [
         (Person, '{"name": "A", "age": 3}', Person(name="A", age=3)),
@@ -65,7 +66,7 @@ def test_a_type_is_a_schema_of_an_object_and_a_value(kind: Any, text: str, value
     assert output.parse(text) == value
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         'Here: [{"city": "Rome"}]',

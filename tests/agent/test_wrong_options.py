@@ -43,6 +43,7 @@ from ferrule.execution import ApprovalRequest
 from ferrule.models.prices import configure_prices
 from ferrule.models.scripted import ScriptedModel
 from ferrule.session.terminal.approver import TerminalApprover
+from tables import each_case
 
 ECHO = model("echo").chat("?")
 
@@ -164,7 +165,7 @@ TALK = Conversation((user("Look."), assistant(CALL)))
 STORE = Store(":memory:")
 
 
-@pytest.mark.parametrize(("give", "kind", "message"), OTHERS)
+@each_case(("give", "kind", "message"), OTHERS)
 def test_it_is_refused_by_its_own_error(give: Callable[[], Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         give()
@@ -229,7 +230,7 @@ async def test_an_executor_answers_calls_alone() -> None:
         await Executor(ToolRegistry([look])).run_all([CALL], CallScope(), decisions=[True])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("give", "message"), WRONG)
+@each_case(("give", "message"), WRONG)
 def test_it_is_refused(give: Callable[[], Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         give()
@@ -272,7 +273,7 @@ FOREIGN: list[tuple[Callable[[], Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("give", "kind", "message"), FOREIGN)
+@each_case(("give", "kind", "message"), FOREIGN)
 def test_names_of_other_libraries_say_what_to_write(
     give: Callable[[], Any], kind: type[Exception], message: str
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from ferrule.analysis.settings import AnalysisSettings, extend_timeout, list_settings
 from ferrule.errors import SettingsError
+from tables import each_case
 
 OF_THE_SEED = (
     "reasoning_temperature",
@@ -24,7 +25,7 @@ OF_THE_SEED = (
 )
 
 
-@pytest.mark.parametrize("name", OF_THE_SEED)
+@each_case("name", OF_THE_SEED)
 def test_each_setting_of_the_seed_is_there_and_described(name: str) -> None:
     assert next(description for one, _, description in list_settings() if one == name)
 

@@ -23,6 +23,7 @@ from ferrule.analysis.data import (
 from ferrule.analysis.data.table import ColumnProfile
 from ferrule.dialects.catalogue import get_dialect, list_dialects, load_families
 from ferrule.dialects.notation import TextNotation
+from tables import each_case
 
 MB = 1 << 20
 MARKERS = sorted(
@@ -44,7 +45,7 @@ def make_table(name: str, *texts: str) -> Table:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("marker", MARKERS)
+@each_case("marker", MARKERS)
 def test_no_marker_in_names_or_cells_reaches_the_model(marker: str) -> None:
     for text in (marker, f"x{marker}y", f"\\{marker}", marker * 2, f"<{marker}", f'"{marker}"'):
         shown = describe_tables([make_table(text, text)], "samples")

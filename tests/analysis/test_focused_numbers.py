@@ -16,6 +16,7 @@ from ferrule.analysis.planning.answers import FocusedAnswerReply
 from ferrule.analysis.report.html import render_report
 from ferrule.analysis.result import FocusedAnswer
 from ferrule.cli.analysis_answer import print_answer
+from tables import each_case
 
 SOURCES = SourceIndex(
     [
@@ -27,7 +28,7 @@ SOURCES = SourceIndex(
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "value", "formatted"),
     [
         ("number", 46.5, "46.5 orders"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from indentation_corruptions import count_outcomes
 
 from ferrule.analysis.python_executor.indentation import STRATEGIES, parse_program, repair_indentation
+from tables import each_case
 
 
 def test_half_of_500_corruptions_are_repaired_and_at_most_one_in_a_hundred_repairs_means_something_else():
@@ -61,7 +62,7 @@ def test_a_program_with_one_possible_meaning_is_repaired_and_told(code, repaired
     assert said in str(repair)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "code",
     [
         "x = 1\n",

@@ -7,6 +7,7 @@ from ferrule.analysis.numbers.matching import match_numbers
 from ferrule.analysis.numbers.source_numbers import NumberSource
 from ferrule.analysis.numbers.sources import collect_sources
 from ferrule.analysis.result import TaskExecution
+from tables import each_case
 
 WORDINGS = {
     ">": [
@@ -140,7 +141,7 @@ def test_an_output_on_the_other_side_of_a_bound_is_not_the_source(bound: str) ->
 P = '{"p_value": 0.0534}'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "output", "kind"),
     [
         ("significant (p < 0.05)", P, "not computed"),
@@ -210,7 +211,7 @@ def test_which_output_a_bound_is_computed_by(answer: str, output: str, kind: str
     assert link.kind == kind
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "output", "kinds"),
     [
         ("between 0.01 and 0.05", "p 0.0534", ["not computed"] * 2),
@@ -242,7 +243,7 @@ def test_a_bound_that_the_question_names_is_given_and_not_computed() -> None:
     assert [one.kind for one in match_numbers("Yes, it is above 91%.", sources)] == ["computed"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "output", "kind"),
     [
         ("Sales fell in the third quarter (4.2%)", "change 0.042", "not computed"),

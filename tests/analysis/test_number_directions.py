@@ -1,9 +1,8 @@
 """A sentence that says "rose" of two numbers of which the second is smaller is not certified."""
 
-import pytest
-
 from ferrule.analysis.numbers.matching import match_numbers
 from ferrule.analysis.numbers.source_numbers import NumberSource
+from tables import each_case
 
 OUTPUT = (
     '{"q2": 1250340.5, "q3": 1019876.25, "churn": 12.4, "churn_before": 9.1, "hours": 3, "minutes": 45, "low": -8.5}'
@@ -35,7 +34,7 @@ TRUE = [
 ]
 
 
-@pytest.mark.parametrize("answer", [*FALSE, *TRUE])
+@each_case("answer", [*FALSE, *TRUE])
 def test_a_change_has_the_direction_of_its_two_numbers(answer: str) -> None:
     links = match_numbers(answer, [NumberSource("t1", "run", OUTPUT)])
     kinds = {link.kind for link in links if link.kind != "ordinal"}

@@ -16,6 +16,7 @@ from ferrule.analysis.numbers.matching import MOST_NUMBERS, SourceIndex, match_n
 from ferrule.analysis.numbers.source_numbers import NumberSource
 from ferrule.analysis.numbers.sources import collect_sources
 from ferrule.analysis.result import TaskExecution
+from tables import each_case
 
 FOLDER = Path(__file__).parent
 
@@ -35,7 +36,7 @@ def test_labelled_answers(name: str, least: float) -> None:
     assert min(rates.precision, rates.recall) >= least, rates.differences
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "value"),
     [
         ("12.3%", 12.3),
@@ -88,7 +89,7 @@ def test_how_a_number_is_written(text: str, value: float) -> None:
     assert found.value == pytest.approx(value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "role"),
     [
         ("2023", "year"),
@@ -111,9 +112,7 @@ def test_years_and_ordinals(text: str, role: str) -> None:
     assert next(number.role for number in find_numbers(f"It is so, {text}.")) == role
 
 
-@pytest.mark.parametrize(
-    "text", ["COVID-19", "x2", "float64", "GPT-4", "H2O", "Python 3.12", "version 1.4.2", "S&P 500"]
-)
+@each_case("text", ["COVID-19", "x2", "float64", "GPT-4", "H2O", "Python 3.12", "version 1.4.2", "S&P 500"])
 def test_a_name_with_digits_is_no_number(text: str) -> None:
     assert find_numbers(f"It is {text}.") == []
 
@@ -139,7 +138,7 @@ def test_items_of_a_list_are_listed() -> None:
     assert [number.text for number in find_numbers(answer) if number.role == "ordinal"] == ["1", "2", "2", "3", "1"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "output", "kind"),
     [
         ("a share of 12.3%", "share 0.12345", "computed"),

@@ -6,6 +6,7 @@ from staged_model import StagedModel
 from ferrule.analysis import AnalysisSettings, run_analysis
 from ferrule.analysis.plan import Plan, PlanTask, validate_plan
 from ferrule.errors import DataError, SettingsError
+from tables import each_case
 
 TOOLS = ("py_executor", "logic_kernel", "knowledge_retriever")
 
@@ -30,7 +31,7 @@ def test_needs_may_name_later_tasks() -> None:
     assert find_problems(task("t1", "t2"), task("t2")) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tasks", "problem"),
     [
         ((), "The plan has no tasks: give at least one."),

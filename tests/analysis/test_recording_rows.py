@@ -28,6 +28,7 @@ from ferrule.models.protocol import Model
 from ferrule.models.recording.rows import ValueRow, read_rows
 from ferrule.models.scripted import ScriptedModel
 from ferrule.sandbox.python.result import DataTable, Opaque, PythonResult, RunError
+from tables import each_case
 
 HEADER = Beginning(question="Well?")
 
@@ -201,7 +202,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+@each_case("value", VALUES, ids=lambda value: type(value).__name__)
 def test_values_come_back_as_they_were(value: object) -> None:
     blobs = BlobStore()
 

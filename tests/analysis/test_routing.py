@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.analysis.planning.routing import ROUTES, choose_tool, describe_routes, resolve_tool
+from tables import each_case
 
 OWN = ("logic_kernel", "knowledge_retriever", "py_executor")
 
@@ -31,7 +32,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize(("query", "tool"), [*EXAMPLES.items(), *OTHERS.items()])
+@each_case(("query", "tool"), [*EXAMPLES.items(), *OTHERS.items()])
 def test_a_query_without_a_tool_goes_to_the_one_that_fits(query: str, tool: str) -> None:
     assert choose_tool(query, OWN) == resolve_tool("", query, OWN) == tool
 
@@ -51,7 +52,7 @@ def test_current_events_need_the_news_search() -> None:
     assert choose_tool(query, OWN) != "news_search"
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.task_type)
+@each_case("route", ROUTES, ids=lambda route: route.task_type)
 def test_a_kind_of_task_names_its_tool(route) -> None:
     assert resolve_tool(route.task_type, "", OWN) == route.tool
     assert resolve_tool(route.task_type.upper(), "", OWN) == route.tool

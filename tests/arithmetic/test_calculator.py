@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from ferrule.arithmetic.evaluate import CalculatorError, calculate, evaluate
+from tables import each_case
 
 ROOT = Path(__file__).parents[2]
 GSM8K = ROOT.parent / "shared" / "vectors" / "gsm8k_test.jsonl"
 NOT_A_THOUSANDS_COMMA = 'error: a comma only groups digits in threes, as in "1,234,567"'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expression", "exact", "python"),
     [
         ("123456 * 789", "97406784", "97406784"),
@@ -52,7 +53,7 @@ def test_arithmetic(expression, exact, python):
     assert evaluate(expression, style="python") == python
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expression", "result"),
     [
         ("1/3", "0.333333333333"),
@@ -99,7 +100,7 @@ def test_whole_results_are_written_in_full():
     assert evaluate("10**1000 * 10**999") == "1" + "0" * 1999
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expression", "result"),
     [
         ("1,234,567", "1234567"),
@@ -124,7 +125,7 @@ def test_commas_only_group_digits(expression, result):
     assert calculate(expression) == result
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expression", "result"),
     [
         ('"banana".count("a")', "3"),
@@ -156,7 +157,7 @@ def test_strings(expression, result):
         assert str(eval(expression)) == result
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expression", "says"),
     [
         ("20%", "50 * 20 / 100"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from ferrule.arithmetic.evaluate import CalculatorError, calculate, evaluate
 from ferrule.arithmetic.exact import MAX_DIGITS, MAX_LENGTH
+from tables import each_case
 
 STYLES = ("exact", "python")
 MAX_SECONDS = 0.050
@@ -52,7 +53,7 @@ def test_the_corpus_is_large_and_has_no_line_twice():
     assert len(set(REFUSED + BOUNDED)) == len(REFUSED) + len(BOUNDED)
 
 
-@pytest.mark.parametrize("expression", REFUSED, ids=names(REFUSED))
+@each_case("expression", REFUSED, ids=names(REFUSED))
 def test_hostile_expressions_are_refused_with_a_reason(expression):
     text = calculate(expression)
     check_reason(text)
@@ -61,8 +62,8 @@ def test_hostile_expressions_are_refused_with_a_reason(expression):
     assert text == f"error: {caught.value}"
 
 
-@pytest.mark.parametrize("expression", [*REFUSED, *BOUNDED], ids=names([*REFUSED, *BOUNDED]))
 @pytest.mark.parametrize("style", STYLES)
+@each_case("expression", [*REFUSED, *BOUNDED], ids=names([*REFUSED, *BOUNDED]))
 def test_every_answer_is_short_and_quick(expression, style):
     text = calculate(expression, style=style)
     if text.startswith("error: "):

@@ -16,6 +16,7 @@ from ferrule.builtin_tools.command_templates import CommandTool, make_command_to
 from ferrule.errors import ToolDefinitionError, ToolRetry
 from ferrule.execution.executor import call_tool
 from ferrule.sandbox.shell import ShellSandbox
+from tables import each_case
 
 
 def make(*command: str, **parameters: dict[str, Any]) -> CommandTool:
@@ -173,7 +174,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changed", "problem"), WRONG)
+@each_case(("changed", "problem"), WRONG)
 def test_a_wrong_template_is_refused_with_the_place(changed: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         CommandTool.model_validate({"name": "show", "description": "Show.", **changed})

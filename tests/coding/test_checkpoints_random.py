@@ -156,7 +156,7 @@ async def play_with_user(seed: int, folder: Path) -> None:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_undo_and_redo_bring_back_each_state(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(play(seed, Path(folder)))
@@ -172,7 +172,7 @@ def test_undo_and_redo_bring_back_each_state_a_thousand_times(seed: int) -> None
 
 @given(st.integers(0, 2**32))
 @example(3795)
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_what_the_user_changed_stays(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(play_with_user(seed, Path(folder)))

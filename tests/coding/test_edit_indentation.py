@@ -13,6 +13,7 @@ from ferrule.coding.files.patch_notation import parse_patch
 from ferrule.coding.files.patches import patch_text
 from ferrule.coding.files.text_files import TextFile
 from ferrule.errors import ToolFailed
+from tables import each_case
 
 FILE = "class A:\n    def f(self):\n        if x:\n            return 1\n        return 2\n"
 TABS = FILE.replace("    ", "\t")
@@ -81,7 +82,7 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("name", EDITS)
+@each_case("name", EDITS)
 def test_new_lines_are_indented_like_those_that_they_replace(name: str) -> None:
     text, old, new, expected = EDITS[name]
     if expected is UNCLEAR:

@@ -14,6 +14,7 @@ from ferrule.coding.files.text_files import decode_file
 from ferrule.coding.files.tools import make_file_tools
 from ferrule.coding.workspace import Workspace
 from ferrule.errors import ToolFailed
+from tables import each_case
 
 RUSSIAN = "# Загружает настройки из файла и проверяет их\n"
 JAPANESE = "# 設定ファイルを読み込んで、エラーがあれば表示する\n"
@@ -35,7 +36,7 @@ NAMES = (
 TEXTS = st.text(st.sampled_from("abc \n\té日本語の確認、カナ한국어 Привет“’€ß\u0301\u30abか゚"), max_size=40)
 
 
-@pytest.mark.parametrize("text", WESTERN)
+@each_case("text", WESTERN)
 def test_western_texts_are_cp1252(text: str) -> None:
     file = decode_file(text.encode("cp1252"))
     assert file is not None
@@ -51,19 +52,19 @@ def test_letters_among_ascii_never_speak_for_another_encoding(words: list[str], 
     assert file.encoding == "cp1252"
 
 
-@pytest.mark.parametrize(("text", "encoding", "found"), [
+@each_case(("text", "encoding", "found"), [
     (RUSSIAN, "cp1251", "cp1251"), (RUSSIAN, "koi8-r", "koi8-r"), (JAPANESE, "shift_jis", "cp932"),
     (JAPANESE, "euc-jp", "euc-jp"), (CHINESE, "gbk", "gb18030"), (CHINESE, "gb18030", "gb18030"),
     (TRADITIONAL, "big5", "cp950"), (KOREAN, "euc-kr", "cp949"),
 ])  # fmt: skip
-@pytest.mark.parametrize("around", ["", "def f(x):\n    return x\n" * 40])
+@each_case("around", ["", "def f(x):\n    return x\n" * 40])
 def test_clear_texts_of_other_scripts_are_recognised(text: str, encoding: str, found: str, around: str) -> None:
     file = decode_file((around + text + around).encode(encoding))
     assert file is not None
     assert (file.encoding, file.raw) == (found, around + text + around)
 
 
-@pytest.mark.parametrize(("data", "encoding"), [
+@each_case(("data", "encoding"), [
     ("# -*- coding: iso8859-15 -*-\nprice = '5 €'\n".encode("iso8859-15"), "iso8859-15"),
     (b"#!/usr/bin/python\n# coding=latin-1\nascii = 1\n", "iso8859-1"),
     ("/* -*- coding: cp1250 -*- */ žluť\n".encode("cp1250"), "cp1250"),

@@ -10,6 +10,7 @@ import pytest
 
 from ferrule.coding.search.globs import GlobInvalid, compile_glob
 from ferrule.coding.search.ripgrep import find_ripgrep, list_file_arguments, open_glob_file
+from tables import each_case
 
 PATHS = ("a.py", "b.ts", "src/a.py", "src/deep/c.tsx", "src/deep/d.py", "tests/x/src/a.py", "docs/[x].md", "Makefile")
 CASES = {
@@ -31,7 +32,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("glob", CASES)
+@each_case("glob", CASES)
 def test_what_a_pattern_matches(glob: str) -> None:
     assert {path for path in PATHS if compile_glob(glob)(path)} == CASES[glob]
 
@@ -51,7 +52,7 @@ def test_ripgrep_leaves_in_at_least_the_same(glob: str, tmp_path: Path) -> None:
     assert found == CASES[glob]
 
 
-@pytest.mark.parametrize("glob", ["", " ", "!a", "a\\b", "{a", "a}", "x" * 1001, "{a,b}" * 10])
+@each_case("glob", ["", " ", "!a", "a\\b", "{a", "a}", "x" * 1001, "{a,b}" * 10])
 def test_patterns_that_are_none(glob: str) -> None:
     with pytest.raises(GlobInvalid):
         compile_glob(glob)

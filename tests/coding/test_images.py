@@ -22,6 +22,7 @@ from ferrule.coding.files.tools import make_file_tools
 from ferrule.coding.workspace import Workspace
 from ferrule.conversation import Image
 from ferrule.errors import SettingsError
+from tables import each_case
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 
@@ -40,7 +41,7 @@ def make_png(width: int, height: int, pixels: bytes) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
-@pytest.mark.parametrize(("kind", "mode", "options"), [
+@each_case(("kind", "mode", "options"), [
     ("PNG", "RGB", {}), ("PNG", "RGBA", {}), ("PNG", "L", {}), ("PNG", "1", {}), ("PNG", "P", {}), ("PNG", "I;16", {}),
     ("JPEG", "RGB", {}), ("JPEG", "L", {"progressive": True}), ("JPEG", "CMYK", {}), ("GIF", "P", {}),
     ("WEBP", "RGB", {}), ("WEBP", "RGB", {"lossless": True}), ("WEBP", "RGBA", {}),

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from ferrule.coding.run_tests.reports import read_junit_xml, read_runner_output
+from tables import each_case
 
 GO = """\
 {"Time":"2026-01-02T03:04:05Z","Action":"start","Package":"example.com/demo"}
@@ -134,7 +135,7 @@ not ok 1 - sum
 """
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("runner", "output", "name"),
     [
         ("go", GO, "example.com/demo.TestSum/small"),
@@ -164,9 +165,7 @@ def test_a_package_that_cannot_be_built_is_a_failure_with_the_reason() -> None:
     assert "undefined: x" in report.first_failure
 
 
-@pytest.mark.parametrize(
-    "output", ["", "all is well", "Tests: none", "ok", "{}", '{"Action": 3}', "[1]\nnull\n1", "passed"]
-)
+@each_case("output", ["", "all is well", "Tests: none", "ok", "{}", '{"Action": 3}', "[1]\nnull\n1", "passed"])
 def test_what_is_no_report(output: str) -> None:
     for runner in ("go", "cargo", "npm", "unittest", "pytest", "make"):
         assert read_runner_output(runner, output, output) is None
@@ -213,7 +212,7 @@ def test_no_output_takes_more_than_linear_time(runner: str, output: str) -> None
 MANY = "9" * 5_000
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("runner", "output"),
     [
         ("pytest", f"=== {MANY} passed in 0.01s ==="),

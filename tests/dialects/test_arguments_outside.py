@@ -5,12 +5,13 @@ import pytest
 from ferrule.dialects.catalogue import get_notation
 from ferrule.events import CallFinished, CallMalformed
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}
 WEATHER = ToolSpec("weather", "", SCHEMA)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("family", "text"),
     [
         ("hermes", '<tool_call>{"name": "weather", "city": "Paris"}</tool_call>'),
@@ -20,7 +21,7 @@ WEATHER = ToolSpec("weather", "", SCHEMA)
         ("glm47", '<tool_call>{"name": "weather", "city": "Paris"}</tool_call>'),
     ],
 )
-@pytest.mark.parametrize("repair", [True, False])
+@each_case("repair", [True, False])
 def test_a_call_with_an_argument_outside_of_its_arguments_is_malformed(family, text, repair):
     reader = get_notation(family).reader([WEATHER], repair=repair)
     events = [event for character in text for event in reader.feed(character)] + reader.close(stopped=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from grammar_checks import is_in, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from ferrule.dialects import get_dialect
 from ferrule.dialects.call_grammar import make_call_grammar
 from ferrule.dialects.notations.expression import make_expression_grammar
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 DIALECT = get_dialect("nanochat-tools")
 FORECAST = ToolSpec(
@@ -50,7 +50,7 @@ def test_a_call_that_fits_the_signature_is_in_the_grammar(given_arguments):
     assert is_in(make_call_grammar(FORECAST), written)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "written",
     [
         "forecast()",
@@ -81,7 +81,7 @@ def test_optional_arguments_may_all_be_left_out():
     assert is_in(make_call_grammar(spec_of({})), "f()")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "expression",
     [
         "12 * (3 + 4)",
@@ -99,7 +99,7 @@ def test_an_expression_is_one_and_no_call(expression):
     assert is_in(make_expression_grammar(), expression)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "call",
     [
         "get_weather()",

@@ -15,6 +15,7 @@ from ferrule.dialects.family import NO_GAPS, NO_PARALLEL, NO_TEXT_BESIDE
 from ferrule.errors import DialectError
 from ferrule.events import ArgumentsDelta, CallFinished, CallMalformed, CallStarted
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 NAMES = list(load_families())
 PROPERTIES = {
@@ -207,7 +208,7 @@ def test_a_call_is_read_back_or_refused(name, values):
     assert notation.call(read_back, TOOLS) == written or notation.call(read_back, TOOLS).split() == written.split()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_ordinary_calls_are_never_refused(name):
     notation = get_notation(name)
     assert all(notation.call(call, TOOLS) for call in ordinary_calls(notation))
@@ -250,7 +251,7 @@ def test_a_message_is_read_back(name, thought, text, first, second):
             assert part.text == wanted.text
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_a_result_never_closes_itself(name):
     notation = get_notation(name)
     marker = next((m for m in notation.markers if m.strip()), None)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from dialect_events import parts, read
 
 from ferrule import ToolRegistry, tool
 from ferrule.conversation import ToolCall
 from ferrule.dialects import get_notation, list_dialects
 from ferrule.errors import DialectError
+from tables import each_case
 
 VALUE = 'a = b; x == "y" </x=1> if a=b then ```\nmore = 1'
 WHOLE_MESSAGES = {"gpt_oss", "llama3_json", "muse_glimmer", "nanochat", "xlam"}
@@ -37,7 +37,7 @@ def list_notations() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted({*list_notations()} - WHOLE_MESSAGES))
+@each_case("name", sorted({*list_notations()} - WHOLE_MESSAGES))
 def test_a_call_after_a_code_block_is_read(name: str) -> None:
     notation = get_notation(name)
     written = notation.call(ToolCall("call_1", "search", json.dumps({"query": VALUE})), SPECS)

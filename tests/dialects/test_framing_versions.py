@@ -19,6 +19,7 @@ from ferrule.dialects import get_dialect
 from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.dialects.framing.dialect import FramedDialect
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 CALL = ToolCall("1", "look_up", '{"text": "a"}')
 RESULT = tool_message(ToolResult("1", "look_up", (Text("b"),)))
@@ -38,7 +39,7 @@ def trained_text(layout):
     return "".join(segment.text for segment in layout.segments if segment.trained)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "thinks", "prompt", "answer"),
     [
         ("glm47", "<think>", "<|assistant|></think>", "So."),
@@ -66,7 +67,7 @@ def test_all_turns_without_reasoning_are_named_alike():
     assert all(name.endswith("_nothink") for name in WITHOUT_REASONING)
 
 
-@pytest.mark.parametrize("name", WITHOUT_REASONING)
+@each_case("name", WITHOUT_REASONING)
 def test_reasoning_has_no_place_there_and_is_reported(name):
     dialect = framed(name)
     assert not dialect.capabilities.reasoning
@@ -79,7 +80,7 @@ def test_reasoning_has_no_place_there_and_is_reported(name):
     assert layout.text == dialect.layout(Conversation(plain)).text
 
 
-@pytest.mark.parametrize("name", WITHOUT_REASONING)
+@each_case("name", WITHOUT_REASONING)
 def test_what_is_written_there_is_read_after_its_prompt(name):
     dialect = framed(name)
     for said in (("So.",), (CALL,), ("So:", CALL)):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ferrule.conversation import MalformedCall, Reasoning, Text
 from ferrule.dialects import get_dialect
 from ferrule.events import ArgumentsDelta, CallFinished, CallMalformed, CallStarted, Framing, ReasoningDelta, TextDelta
+from tables import each_case
 
 DIALECT = get_dialect("hermes")
 MARKERS = DIALECT.markers
@@ -128,7 +129,7 @@ def test_arguments_are_kept_as_they_were_written(body, arguments):
     assert "".join(e.json_fragment for e in events if isinstance(e, ArgumentsDelta)) == arguments
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "kind"),
     [
         ("not JSON", "invalid_json"),
@@ -177,7 +178,7 @@ def test_what_is_nearly_right_is_put_right_once_its_closer_was_seen(body, argume
     assert [event.kind for event in read_all(text.removesuffix("</tool_call>")) if isinstance(event, CallMalformed)]
 
 
-@pytest.mark.parametrize("length", range(len("<tool_call>"), len(WEATHER) - len("\n</tool_call>")))
+@each_case("length", range(len("<tool_call>"), len(WEATHER) - len("\n</tool_call>")))
 def test_a_truncated_call_is_malformed(length):
     for stopped, kind in ((False, "truncated"), (True, "unclosed")):
         [found] = [e for e in read_all(WEATHER[:length], stopped) if isinstance(e, CallMalformed | CallFinished)]

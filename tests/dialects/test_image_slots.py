@@ -11,6 +11,7 @@ from ferrule.dialects.catalogue import get_notation, list_image_placeholders
 from ferrule.dialects.segments import Content, Control, ImageSlot
 from ferrule.dialects.template.dialect import TemplateDialect
 from ferrule.errors import DialectError
+from tables import each_case
 
 PICTURE = Image(b"no picture", "image/png")
 OTHER = Image(b"another", "image/png")
@@ -37,7 +38,7 @@ def as_template(segments):
     return "".join(s.placeholder if isinstance(s, ImageSlot) else s.text for s in segments)
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@each_case("name", WRITTEN)
 def test_an_image_is_written_as_the_models_template_writes_it(name):
     segments = get_dialect(name).layout(SHOWN).segments
     between = as_template(segments).split("This:")[1].split("What is it?")[0]
@@ -59,7 +60,7 @@ def test_an_image_has_its_slot_between_the_markers_of_its_family():
     )
 
 
-@pytest.mark.parametrize("name", list_dialects())
+@each_case("name", list_dialects())
 def test_a_slot_is_written_where_users_can_show_images_and_nowhere_else(name):
     dialect = get_dialect(name)
     layout = dialect.layout(SHOWN)
@@ -69,7 +70,7 @@ def test_a_slot_is_written_where_users_can_show_images_and_nowhere_else(name):
     assert ["image"] * (not slots) == [loss.kind for loss in layout.losses]
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@each_case("name", WRITTEN)
 def test_no_model_may_write_a_placeholder(name):
     layout = get_dialect(name).layout(SHOWN)
     assert {slot.placeholder for slot in layout.segments if isinstance(slot, ImageSlot)} <= {*layout.forbidden_tokens}

@@ -12,6 +12,7 @@ from ferrule.dialects.catalogue import get_notation
 from ferrule.errors import DialectError
 from ferrule.events import ArgumentsDelta, CallFinished, CallMalformed
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 NAMES = [
     "minimax_m2", "minimax_m3", "dots", "anthropic_xml", "deepseek_v32", "deepseek_v4", "muse_glimmer", "minicpm5",
@@ -47,7 +48,7 @@ def read_of(name, text, tools=(SAVE,)):
     return events
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "native_3"])
+@each_case("name", [name for name in NAMES if name != "native_3"])
 def test_a_string_streams_as_it_comes(name):
     notation = get_notation(name)
     written = notation.call(call_of(note="a long note"), [SAVE])
@@ -96,7 +97,7 @@ def test_notations_with_an_escape_refuse_no_closer(name):
         assert found.decode() == {"note": closer}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_a_call_that_is_cut_off_is_malformed(name):
     written = get_notation(name).call(call_of(note="abc", times=2), [SAVE])
     for end in range(len(written) // 2, written.index("abc") + 5):

@@ -14,6 +14,7 @@ from ferrule.dialects.family import NO_PARALLEL
 from ferrule.errors import DialectError
 from ferrule.events import ArgumentsDelta, CallFinished, CallStarted, ReasoningDelta, TextDelta
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 NAMES = [
     "deepseek_v3", "deepseek_v31", "kimi_k2", "kimi_k25", "mistral", "mistral_small", "mistral_v7", "harmony",
@@ -68,7 +69,7 @@ def shape(found):
     return [short[type(part)](part) for part in found]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_a_string_goes_out_with_its_first_character(name):
     notation = get_notation(name)
     text = notation.call(call({"text": "Q..."}), TOOLS)
@@ -80,7 +81,7 @@ def test_a_string_goes_out_with_its_first_character(name):
             return
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_markers_inside_of_a_string_are_a_part_of_it(name):
     notation = get_notation(name)
     value = " ".join(("}", "]", "\n```", *notation.markers))

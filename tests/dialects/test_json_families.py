@@ -12,6 +12,7 @@ from ferrule.dialects.catalogue import get_notation
 from ferrule.errors import DialectError
 from ferrule.events import ArgumentsDelta, CallFinished, CallMalformed, CallStarted, TextDelta
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 TOOLS = [
     ToolSpec("note", "", {"type": "object", "properties": {"text": {"type": "string"}, "n": {"type": "integer"}}}),
@@ -59,12 +60,12 @@ def two(name, first='"a"', second='"b"'):
     return get_notation(name).calls(made, TOOLS).replace('"@1"', first).replace('"@2"', second)
 
 
-@pytest.mark.parametrize("name", ONE)
+@each_case("name", ONE)
 def test_a_call_is_written_as_the_models_know_it(name):
     assert get_notation(name).calls([ToolCall("x1", "note", '{"text": "a"}')], TOOLS) == ONE[name]
 
 
-@pytest.mark.parametrize("name", ONE)
+@each_case("name", ONE)
 def test_a_string_goes_out_with_its_first_character(name):
     before, after = ONE[name].split('"a"')
     given = reader(name)
@@ -96,7 +97,7 @@ def test_calls_are_read_back_piece_by_piece(name, values):
     assert [call.decode() for call in calls(events)] == values
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each_case("name", ARRAYS)
 def test_each_element_is_a_call_of_its_own_while_the_array_goes_on(name):
     text = two(name)
     given = reader(name)
@@ -114,7 +115,7 @@ def test_each_element_is_a_call_of_its_own_while_the_array_goes_on(name):
         assert f'"{value}"' in call.source
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each_case("name", ARRAYS)
 def test_a_broken_element_is_malformed_and_leaves_the_one_before_it(name):
     text = two(name, second="?") + "<after>"
     events = read(reader(name), [text])
@@ -127,7 +128,7 @@ def test_a_broken_element_is_malformed_and_leaves_the_one_before_it(name):
         assert parts(events)[-1] == Text("<after>")
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each_case("name", ARRAYS)
 def test_an_array_that_is_nearly_json_is_put_right_where_the_schema_takes_it(name):
     text = two(name, "'a'", "'b'")
     given = read(reader(name), list(text))
@@ -139,7 +140,7 @@ def test_an_array_that_is_nearly_json_is_put_right_where_the_schema_takes_it(nam
     assert not calls(read(reader(name, strict), [text]))
 
 
-@pytest.mark.parametrize("name", ONE)
+@each_case("name", ONE)
 def test_a_call_that_is_cut_off_is_malformed(name):
     text = ONE[name]
     start = text.index("{") + 2
@@ -151,7 +152,7 @@ def test_a_call_that_is_cut_off_is_malformed(name):
             assert [event.kind for event in events if isinstance(event, CallMalformed)] == ["truncated"]
 
 
-@pytest.mark.parametrize("name", [name for name in ARRAYS if name not in ("phi4_mini", "firefunction_v2", "xlam")])
+@each_case("name", [name for name in ARRAYS if name not in ("phi4_mini", "firefunction_v2", "xlam")])
 def test_whole_calls_count_without_the_end_of_the_array(name):
     text = ONE[name]
     for end in range(text.rindex("}") + 1, len(text)):
@@ -194,7 +195,7 @@ def test_xlam_writes_its_arrays_in_many_ways(text):
     assert not any(isinstance(part, Text | MalformedCall) for part in parts(events))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "[1] is the source.",

@@ -19,6 +19,7 @@ from ferrule.dialects.signatures import write_signature
 from ferrule.errors import DialectError
 from ferrule.events import CallFinished
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 DIALECT = get_dialect("nanochat-tools")
 CALCULATOR = ToolSpec("calculator", "Computes.", {"type": "object", "properties": {"expression": {"type": "string"}}})
@@ -93,7 +94,7 @@ def test_what_is_no_expression_is_written_with_the_calculators_name(arguments):
     assert read_calls(written) == [("calculator", arguments)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("properties", "signature"),
     [
         ({}, "f()"),

@@ -25,6 +25,7 @@ from ferrule.dialects.notations.native_words import format_type
 from ferrule.dialects.text_protocol import decode_conversation, encode_conversation
 from ferrule.errors import ConversationError, DialectError
 from ferrule.toolspec import ToolGroup, ToolSpec
+from tables import each_case
 
 NATIVE = get_notation("native")
 WEATHER = ToolGroup("weather", "The <weather>.")
@@ -86,7 +87,7 @@ def test_two_tools_of_one_name_are_refused():
         NATIVE.offer([GET, ToolSpec("get", "", CITY)])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "name"),
     [
         ({"type": "string"}, "str"),
@@ -112,7 +113,7 @@ def test_types_are_named_as_in_python(schema, name):
 # Calls.
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tool", "function", "name"),
     [
         ("weather", "get", "get"),

@@ -9,6 +9,7 @@ from ferrule.conversation import MalformedCall, Reasoning, Text, ToolCall
 from ferrule.dialects import get_dialect
 from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 TOOL = ToolSpec("f", "", {"properties": {"a": {"type": "string"}}})
 CALL = ToolCall("call_1", "f", '{"a": "x"}')
@@ -39,8 +40,8 @@ def test_the_families_are_those_whose_servers_do_so():
     assert known <= set(NAMES)
 
 
-@pytest.mark.parametrize("stopped", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@each_case("stopped", [False, True])
+@each_case("name", NAMES)
 def test_a_call_after_reasoning_that_nothing_closes_is_a_call(name, stopped):
     thinking = get_notation(name).family.message.thinking
     for opens, begun in (("", thinking.open), (thinking.open, "")):
@@ -49,7 +50,7 @@ def test_a_call_after_reasoning_that_nothing_closes_is_a_call(name, stopped):
         assert (found[0].text, found[1].decode()) == ("Hm, so", {"a": "x"})
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_a_draft_in_closed_reasoning_is_reasoning(name):
     thinking = get_notation(name).family.message.thinking
     draft = f"Hm{written(name)} or not"
@@ -67,7 +68,7 @@ def test_the_end_of_a_turn_ends_the_reasoning_too(name):
         assert [type(part) for part in found] == [Reasoning, ToolCall]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_a_draft_that_is_cut_off_is_no_call(name):
     text = f"{get_notation(name).family.message.thinking.open}Hm{written(name)} or rather"
     assert [type(part) for part in parts_of(name, text, stopped=False)] == [Reasoning]

@@ -11,6 +11,7 @@ from ferrule.dialects import get_dialect
 from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.events import CallFinished, CallMalformed, TextDelta
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 PROPERTIES = {"city": {"type": "string"}, "days": {"type": "integer"}, "flags": {"type": "array"}}
 WEATHER = ToolSpec("get_weather", "", {"type": "object", "properties": PROPERTIES, "required": ["city"]})
@@ -83,8 +84,8 @@ def text_of(events):
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", MARKED)
+@each_case("form", FORMS)
+@each_case("name", MARKED)
 def test_a_call_in_another_notation_is_read_and_the_repair_named(name, form):
     written, wanted, repair = FORMS[form]
     before, after = MARKED[name]
@@ -97,8 +98,8 @@ def test_a_call_in_another_notation_is_read_and_the_repair_named(name, form):
         assert all(one[0] in (repair, "json_call", "json_list") for one in repairs(events)), repairs(events)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", MARKED)
+@each_case("form", FORMS)
+@each_case("name", MARKED)
 def test_without_repair_it_is_malformed_and_nothing_is_lost(name, form):
     if (name, form) in OWN or (name in ("lfm2", "olmo3") and form in ("json", "list")):
         # Python's lists take objects, with the name of the repair or without.
@@ -108,8 +109,8 @@ def test_without_repair_it_is_malformed_and_nothing_is_lost(name, form):
     assert not found(events)
 
 
-@pytest.mark.parametrize("name", MARKED)
-@pytest.mark.parametrize(
+@each_case("name", MARKED)
+@each_case(
     "written",
     [
         '{"name": "get_weather", "arguments": {"town": 1}}',
@@ -130,7 +131,7 @@ def test_what_no_tool_accepts_or_is_no_call_is_not_guessed(name, written):
 GEMMA = "<|tool_call>call:get_weather{}<tool_call|>"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "wanted", "named"),
     [
         ('{city:"Paris"}', {"city": "Paris"}, ("json_string",)),
@@ -157,7 +158,7 @@ def test_strings_in_other_quotes_inside_of_gemmas_braces(arguments, wanted, name
         assert found(both_ways("gemma4", GEMMA.replace("{}", arguments), repair=False)) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "written"),
     [
         ("hermes", '<tool_call>\n{"name": "now", "arguments": NOTHING}\n</tool_call>'),
@@ -222,10 +223,8 @@ def test_the_calls_of_llama_at_the_beginning_of_a_message(name, written, wanted,
     assert set(repairs(events)) == {named}
 
 
-@pytest.mark.parametrize(
-    ("name", "own"), [("llama3_json", ("{", ())), ("pythonic", ("[get", ()))], ids=["llama3_json", "pythonic"]
-)
-@pytest.mark.parametrize(
+@each_case(("name", "own"), [("llama3_json", ("{", ())), ("pythonic", ("[get", ()))], ids=["llama3_json", "pythonic"])
+@each_case(
     ("written", "wanted", "form"),
     [
         (JSON, [PARIS], "json_call"),
@@ -236,8 +235,8 @@ def test_the_calls_of_llama_at_the_beginning_of_a_message(name, written, wanted,
         ('{"type": "function", "function": ' + JSON + "}", [PARIS], "json_call"),
     ],
 )
-@pytest.mark.parametrize("before", ["Sure.\n", 'I\'ll use {braces}, [a list](of) and {"name": 1} first: '])
-@pytest.mark.parametrize("end", ["", " \n", "<|eot_id|>"])
+@each_case("before", ["Sure.\n", 'I\'ll use {braces}, [a list](of) and {"name": 1} first: '])
+@each_case("end", ["", " \n", "<|eot_id|>"])
 def test_the_calls_of_llama_after_text_count_at_the_end_of_the_message(name, own, before, written, wanted, form, end):
     events = both_ways(name, f"{before}{written}{end}")
     assert found(events) == wanted
@@ -246,8 +245,8 @@ def test_the_calls_of_llama_after_text_count_at_the_end_of_the_message(name, own
     assert set(repairs(events)) == {("after_text",) if is_own else ("after_text", form)}
 
 
-@pytest.mark.parametrize("name", ["llama3_json", "pythonic"])
-@pytest.mark.parametrize(
+@each_case("name", ["llama3_json", "pythonic"])
+@each_case(
     "written",
     [
         f"{JSON} Would you like to know more?",

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from ferrule.dialects.reader.parameters import ToolParameters
+from tables import each_case
 
 CODE = {"type": "string", "maxLength": 5}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "text", "made"),
     [
         ({"allOf": [CODE, {"minLength": 1}]}, "12345", '"12345"'),

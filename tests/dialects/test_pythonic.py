@@ -11,6 +11,7 @@ from ferrule.conversation import MalformedCall, Text, ToolCall
 from ferrule.dialects.catalogue import get_notation
 from ferrule.errors import DialectError
 from ferrule.events import ArgumentsDelta, CallStarted
+from tables import each_case
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -33,7 +34,7 @@ def test_a_string_streams_character_by_character():
     assert [e.json_fragment for e in events if isinstance(e, ArgumentsDelta)] == ['{"text": "', *"héllo"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("literal", "value"),
     [
         ("'a'", "a"),
@@ -64,7 +65,7 @@ def test_a_literal_is_read_as_python_reads_it(literal, value):
     assert arguments_in(f"[f(x={literal})]") == [{"x": value}]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
     ["g()", "1 + 1", "x", "b'x'", "f'{x}'", "1e999", "nan", "'a' 3", "[1 2]", "{1: 2, 3}", "lambda: 1", "1j", "..."],
 )
@@ -74,7 +75,7 @@ def test_what_is_no_literal_makes_the_call_malformed(value):
     assert found == [MalformedCall("call_1", text.removesuffix(" on"), found[0].kind), Text(" on")]
 
 
-@pytest.mark.parametrize("text", ["[see f(x)]", "[1]: http://a", "f(a=1)", "[f(1)]", "See [f(a=1)]", "[", "[f(", "[]"])
+@each_case("text", ["[see f(x)]", "[1]: http://a", "f(a=1)", "[f(1)]", "See [f(a=1)]", "[", "[f(", "[]"])
 def test_what_only_looks_like_a_bare_call_is_text(text):
     assert parts(read(get_notation("pythonic").reader(), [text])) == [Text(text)]
 

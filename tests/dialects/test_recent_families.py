@@ -25,6 +25,7 @@ from ferrule.dialects.segments import Content, Control
 from ferrule.errors import DialectError
 from ferrule.events import CallFinished, ReaderEvent
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 DSML, GCML = "｜DSML｜", "｜GCML｜"
 BEAM = " to=look_up<|channel|>analysis <|constrain|>xml<|message|>"
@@ -97,7 +98,7 @@ def get_parts(name: str, text: str) -> list[Part]:
     ]
 
 
-@pytest.mark.parametrize("name", ONE)
+@each_case("name", ONE)
 def test_a_call_is_written_and_read(name: str) -> None:
     call = ToolCall("call_1", "look_up", json.dumps(ARGUMENTS))
     assert get_notation(name).call(call, TOOLS) == ONE[name]
@@ -107,13 +108,13 @@ def test_a_call_is_written_and_read(name: str) -> None:
     assert not event.repairs
 
 
-@pytest.mark.parametrize("name", ONE)
+@each_case("name", ONE)
 def test_a_call_without_arguments(name: str) -> None:
     written = get_notation(name).call(ToolCall("call_1", "stop", "{}"), TOOLS)
     assert [(call.name, call.decode()) for call in calls(read_of(name, written))] == [("stop", {})]
 
 
-@pytest.mark.parametrize("name", sorted(set(ONE) - {"glm4"}))
+@each_case("name", sorted(set(ONE) - {"glm4"}))
 def test_a_call_that_is_cut_off_is_no_call(name: str) -> None:
     cut = ONE[name].replace("2", "2\x00").partition("\x00")[0]
     assert calls(read_of(name, cut)) == []
@@ -171,7 +172,7 @@ def test_a_message_to_a_tool_without_tags_is_a_call_without_arguments(end: str) 
     assert calls(events) == [], "it may be cut off"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "found"),
     [
         ("<tool: function>\nbash grep -n 'a b' *.py\n</tool>", ("bash", {"command": "grep -n 'a b' *.py"})),
@@ -194,7 +195,7 @@ def test_a_mention_of_a_block_is_text() -> None:
         assert parts(read_of("cwm", text)) == [Text(text)]
 
 
-@pytest.mark.parametrize("command", ["ls -l", "{ ls; }", " ls", "ls\n", "", "echo '</tool>'", '"quoted"', "a\n\nb"])
+@each_case("command", ["ls -l", "{ ls; }", " ls", "ls\n", "", "echo '</tool>'", '"quoted"', "a\n\nb"])
 def test_any_command_is_written_and_read(command: str) -> None:
     call = ToolCall("call_1", "bash", json.dumps({"command": command}))
     written = get_notation("cwm").call(call, TOOLS)

@@ -14,6 +14,7 @@ from ferrule.dialects.reader.json import MOST_LEVELS, read_json_value
 from ferrule.dialects.reader.repair import repair_json
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall
 from ferrule.events import CallMalformed
+from tables import each_case
 
 
 def passed_on(text):
@@ -67,14 +68,14 @@ REPAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected", "names"), REPAIRS)
+@each_case(("text", "expected", "names"), REPAIRS)
 def test_what_is_put_right(text, expected, names):
     assert repair_json(text) == (expected, tuple(names))
     decoded(expected)
     assert expected.startswith(passed_on(text)[0])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("", "  ", "x", ",", "}", "[,]", "[1,,2]", "[1,,]", "{,}", "[1 2]", '{"a": 1 "b": 2}', "[1}", '{"a": [1}'),

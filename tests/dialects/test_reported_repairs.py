@@ -9,6 +9,7 @@ from ferrule.conversation import ToolCall
 from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.events import CallFinished, CallMalformed
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 PROPERTIES = {"city": {"type": "string"}, "days": {"type": "integer"}, "note": {"type": ["string", "null"]}}
 TOOL = ToolSpec("f", "", {"type": "object", "properties": PROPERTIES, "required": ["city"]})
@@ -34,8 +35,8 @@ BARE = {
 }
 
 
-@pytest.mark.parametrize("name", BARE)
-@pytest.mark.parametrize("null", ["null", "None"])
+@each_case("name", BARE)
+@each_case("null", ["null", "None"])
 def test_a_bare_null_for_a_string_stays_text_and_is_reported(name, null):
     assert finished(name, BARE[name].format("city", null)) == ({"city": null}, ("null_as_text",))
     assert finished(name, BARE[name].format("note", "null")) == ({"note": None}, ())
@@ -51,8 +52,8 @@ def test_a_string_that_ends_as_a_null_does_is_not_reported():
 NAMES = [name for name, family in load_families().items() if family.one_tool is None and name != "ovis"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("wrapper", WRAPPERS)
+@each_case("name", NAMES)
+@each_case("wrapper", WRAPPERS)
 def test_arguments_in_one_more_object_are_unwrapped_and_that_is_reported(name, wrapper):
     call = ToolCall("call_1", "f", json.dumps({wrapper: {"city": "Rome", "days": 2}}))
     written = get_notation(name).call(call)
@@ -106,7 +107,7 @@ def test_what_is_unwrapped_stays_as_it_was_written(arguments, wanted):
 
 
 # Step 3 has no type for what a schema doesn't name: an object would be read back as text.
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "step3"])
+@each_case("name", [name for name in NAMES if name != "step3"])
 def test_what_a_conversation_holds_is_written_as_it_is(name):
     call = ToolCall("call_1", "f", '{"input": {"city": "Rome"}}')
     written = get_notation(name).call(call, [TOOL])
@@ -130,7 +131,7 @@ def test_leading_zeros_of_a_number_are_reported(written, wanted):
     assert finished("lfm2", LIST.format(f"f({written})"), NUMBERED) == (wanted, ("leading_zeros",))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "wanted"),
     [
         ('city="the "best" place"', {"city": 'the "best" place'}),

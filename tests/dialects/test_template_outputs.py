@@ -9,8 +9,6 @@ import json
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from ferrule.conversation import (
     Conversation,
     Reasoning,
@@ -25,6 +23,7 @@ from ferrule.conversation import (
 from ferrule.dialects import list_dialects
 from ferrule.dialects.catalogue import load_families
 from ferrule.dialects.framing.dialect import FramedDialect
+from tables import each_case
 
 RECORDED = json.loads((Path(__file__).parent / "template_outputs.json").read_text(encoding="utf-8"))
 HISTORY = "it writes messages that are earlier, or have no reasoning, otherwise than the prompt opens them"
@@ -165,7 +164,7 @@ def written(case, dialect, text):
     return "".join(segment.text for segment in segments).split("USER", 1)[1]
 
 
-@pytest.mark.parametrize("record", RECORDED, ids=lambda record: f"{record['dialect']}-{record['templates'][0][:40]}")
+@each_case("record", RECORDED, ids=lambda record: f"{record['dialect']}-{record['templates'][0][:40]}")
 def test_a_conversation_is_written_as_public_templates_write_it(record):
     dialect = framed(record["dialect"])
     assert {case: written(case, dialect, text) for case, text in record["equal"].items()} == record["equal"]
@@ -182,7 +181,7 @@ def test_every_dialect_is_compared_or_said_not_to_be():
     assert not compared & set(NOT_COMPARED)
 
 
-@pytest.mark.parametrize("record", RECORDED, ids=lambda record: f"{record['dialect']}-{record['templates'][0][:40]}")
+@each_case("record", RECORDED, ids=lambda record: f"{record['dialect']}-{record['templates'][0][:40]}")
 def test_a_template_that_is_seen_to_rewrite_history_is_declared_to(record):
     texts = record["equal"] | record["different"]
     if {"results", "done"} <= set(texts) and not texts["done"].startswith(texts["results"]):

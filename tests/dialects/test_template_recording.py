@@ -24,6 +24,7 @@ from ferrule.dialects.template.dialect import TemplateDialect
 from ferrule.dialects.template.engine import TemplateEngine
 from ferrule.dialects.template.sentinels import RenderingCache
 from ferrule.errors import DialectError
+from tables import each_case
 
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 ROLES = ("system", "user", "assistant", "user", "assistant", "tool", "assistant", "user", "assistant")
@@ -135,7 +136,7 @@ WITH_IDS = QWEN.replace("\\n' + content + '\\n</tool", "\\n' + message.tool_call
 REAL = {"qwen": QWEN, "llama": LLAMA, "mistral": MISTRAL, "embedded": EMBEDDED}
 
 
-@pytest.mark.parametrize("template", [*DERIVED, *RENDERED, *REAL])
+@each_case("template", [*DERIVED, *RENDERED, *REAL])
 def test_what_is_derived_is_what_would_be_rendered(template):
     engine = TemplateEngine({**DERIVED, **RENDERED, **REAL}[template])
     derived = 0
@@ -169,7 +170,7 @@ def _compare_beginnings(engine, tools, prompt):
     return count
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("template", "ending"),
     [
         ("plain", "[assistant]"),

@@ -22,6 +22,7 @@ from ferrule.dialects.segments import SampledIds
 from ferrule.dialects.template.dialect import make_template_dialect
 from ferrule.dialects.template.messages import encode_messages, encode_tools, keep_text
 from ferrule.errors import DialectError
+from tables import each_case
 
 OFFER = "{% for t in tools or [] %}{{ '<|tool|>' + t | tojson }}{% endfor %}"
 CALLS = (
@@ -183,8 +184,8 @@ def dialects():
     return {name: make_template_dialect(text) for name, text in TEMPLATES.items()}
 
 
-@pytest.mark.parametrize("how", TEMPLATES)
-@pytest.mark.parametrize("what", CONVERSATIONS)
+@each_case("how", TEMPLATES)
+@each_case("what", CONVERSATIONS)
 def test_only_what_the_assistant_wrote_is_trained(dialects, how, what):
     dialect, conversation = dialects[how], Conversation(CONVERSATIONS[what])
     layout = dialect.layout(conversation, [WEATHER])

@@ -26,6 +26,7 @@ from ferrule.dialects.family import NO_PARALLEL, NO_TEXT_BESIDE
 from ferrule.dialects.text_protocol import WRITTEN, encode_conversation, keep_source
 from ferrule.errors import DialectError
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = ToolSpec("weather", "The weather of a city.", SCHEMA)
@@ -66,7 +67,7 @@ def test_the_offer_joins_the_system_message_and_results_are_the_users():
     assert encode_conversation(hermes, Conversation((user("Hi"),)), [])[0].messages == (user("Hi"),)
 
 
-@pytest.mark.parametrize("name", ANY_MODEL)
+@each_case("name", ANY_MODEL)
 def test_every_notation_that_any_model_can_write(name):
     notation = get_notation(name)
     losses = load_families()[name].losses

@@ -6,6 +6,7 @@ from dialect_events import calls as calls_of
 from ferrule.conversation import Conversation, Text, ToolCall, ToolResult, assistant, system, tool_message, user
 from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.segments import Control
+from tables import each_case
 
 # As each model's own template writes a system prompt and a question, up to where the model goes on.
 BEFORE_THE_ANSWER = {
@@ -39,7 +40,7 @@ QUESTION = (system("SYS"), user("USER"))
 WITH_TURNS = sorted(set(list_dialects()) - {"nanochat", "qwen25"})
 
 
-@pytest.mark.parametrize("name", BEFORE_THE_ANSWER)
+@each_case("name", BEFORE_THE_ANSWER)
 def test_what_stands_before_an_answer_is_what_the_models_template_writes(name):
     layout = get_dialect(name).layout(Conversation(QUESTION))
     assert "".join(segment.text for segment in layout.with_prompt) == BEFORE_THE_ANSWER[name]

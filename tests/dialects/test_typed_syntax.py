@@ -12,6 +12,7 @@ from ferrule.dialects.catalogue import get_notation
 from ferrule.errors import DialectError
 from ferrule.events import ArgumentsDelta
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 TOOL = ToolSpec(
     "f", "Does it.", {"type": "object", "properties": {"zip": {"type": "string"}, "n": {"type": "integer"}}}
@@ -59,7 +60,7 @@ def test_quotes_match_by_id_where_ids_are_given():
     assert calls(events)[0].decode() == {"zip": 'say <|"|> twice'}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     ["call:g", "call:f{a}", "call:f{a:1,}", "call:f{a:}", "f{a:b}", "call:{a:1}", "call:f{a:[1}]}", "call:f{a:1} x"],
 )

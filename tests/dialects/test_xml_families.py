@@ -15,6 +15,7 @@ from ferrule.dialects.protocol import Reader
 from ferrule.errors import DialectError
 from ferrule.events import ArgumentsDelta, CallFinished, CallMalformed, ReaderEvent, TextDelta
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 TAGS = ("qwen3_coder", "step3p5", "mimo", "seed_oss")
 PAIRS = ("glm45", "glm47", "poolside_v1", "spark", "hy_v3_preview", "k2_horizon")
@@ -78,7 +79,7 @@ def test_what_is_written_is_read_back(
     assert [each.decode() for each in found] == [call.decode()] * 2
 
 
-@pytest.mark.parametrize("name", TAGS + PAIRS)
+@each_case("name", TAGS + PAIRS)
 def test_a_string_streams_and_other_values_wait(name: str) -> None:
     written = get_notation(name).call(call_of(text="spring", times=12, title="x"), [NOTE])
     reading = reader(name)
@@ -106,7 +107,7 @@ def test_a_string_that_holds_the_closer_of_values_is_refused(name: str) -> None:
         get_notation(name).call(call_of(text=f"a{closer}b"))
 
 
-@pytest.mark.parametrize("name", TAGS + PAIRS)
+@each_case("name", TAGS + PAIRS)
 def test_an_object_that_holds_the_closer_is_written_with_an_escape(name: str) -> None:
     call = call_of(more={"a": "</parameter></arg_value></ifm|arg_value>"})
     written = get_notation(name).call(call, [NOTE])
@@ -136,8 +137,8 @@ def test_both_closers_end_a_value_that_was_not_closed() -> None:
     assert events[-1] == TextDelta(" and on", (len(text) - 7, len(text)))
 
 
-@pytest.mark.parametrize("end", ["</function>", "</function>\n", "</function>\n</tool_call>"])
-@pytest.mark.parametrize("begin", ["<tool_call>", "<tool_call>\n", ""])
+@each_case("end", ["</function>", "</function>\n", "</function>\n</tool_call>"])
+@each_case("begin", ["<tool_call>", "<tool_call>\n", ""])
 def test_outer_tags_may_be_missing(begin: str, end: str) -> None:
     text = f"So:\n{begin}<function=note>\n<parameter=text>\na\n</parameter>\n{end}"
     events = every_way("qwen3_coder", text)

@@ -24,6 +24,7 @@ from ferrule.tokens.render import render
 from ferrule.tokens.tokenizer import ByteTokenizer, make_byte_tokenizer_json
 from ferrule.toolspec import ToolSpec
 from ferrule.training.synth import Mix, draw_examples, to_json
+from tables import each_case
 
 GUIDE = EmbeddedGuide()
 DIALECT = get_dialect("nanochat-tools")
@@ -59,16 +60,12 @@ def test_almost_every_message_of_the_training_data_is_in_the_grammar(tmp_path):
 COPY = make_copy_grammar(['Café A-17,  please\nsay "hi"', "Oslo"])
 
 
-@pytest.mark.parametrize(
-    "text", ["Oslo", "Café", "A-17", "A", "-", "Café A-17,  please", "17,  please\nsay", 'say "hi"', '"']
-)
+@each_case("text", ["Oslo", "Café", "A-17", "A", "-", "Café A-17,  please", "17,  please\nsay", 'say "hi"', '"'])
 def test_whole_words_in_a_row_are_a_copy(text):
     assert is_in(COPY, json.dumps(text, ensure_ascii=False)[1:-1])
 
 
-@pytest.mark.parametrize(
-    "text", ["", "Osl", "slo", "oslo", "Caf", "Café ", " please", "A17", "please Oslo", "Oslo Oslo", "1"]
-)
+@each_case("text", ["", "Osl", "slo", "oslo", "Caf", "Café ", " please", "A17", "please Oslo", "Oslo Oslo", "1"])
 def test_anything_else_is_none(text):
     assert not is_in(COPY, text)
 
@@ -244,7 +241,7 @@ def test_numbers_are_found_as_people_write_them(text, number):
     assert Decimal(number) in find_told_numbers(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "number"),
     [
         ("19:30", "19"),

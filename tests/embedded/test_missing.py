@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import pytest
 from grammar_checks import Bytes, is_in, spec_of
 
 from ferrule.dialects.grammar import make_other_text, make_text_choice
 from ferrule.embedded.guide import EmbeddedGuide
 from ferrule.embedded.missing import make_question_grammar, write_question
 from ferrule.engines.constraints import GrammarMatcher, VocabularyIndex
+from tables import each_case
 
 TEXT, NUMBER, UNIT = {"type": "string"}, {"type": "integer"}, {"enum": ["km", "mile", "foot"]}
 TIMER = spec_of({"minutes": NUMBER, "label": {"type": "string", "default": ""}}, ["minutes"])
@@ -33,7 +33,7 @@ def test_a_question_names_what_is_required_in_its_order():
     assert not list_questions(LOCK, "lock the door")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("spec", "request_", "asked"),
     [
         (TIMER, "set a timer for 10 minutes", False),

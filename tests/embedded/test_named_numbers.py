@@ -8,13 +8,14 @@ from grammar_checks import is_in, spec_of
 from ferrule.dialects.call_grammar import make_call_grammar
 from ferrule.embedded.copy_source import CopySource
 from ferrule.embedded.named_numbers import find_amounts, find_named_numbers
+from tables import each_case
 
 NUMBER, TEXT = {"type": "integer"}, {"type": "string"}
 REFUND = spec_of({"bottles": NUMBER, "cans": NUMBER}, ["bottles", "cans"])
 TANK = spec_of({"length_cm": NUMBER, "width_cm": NUMBER, "pH": {"type": "number"}})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("spec", "request_", "named"),
     [
         (REFUND, "14 bottles and 9 cans", {"bottles": 14, "cans": 9}),

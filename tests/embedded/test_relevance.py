@@ -6,11 +6,10 @@ import json
 from functools import cache
 from importlib.resources import files
 
-import pytest
-
 from ferrule.embedded.guide import EmbeddedGuide
 from ferrule.embedded.relevance import find_stems, list_relevant_tools
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 
 def spec(name: str, description: str = "", **properties: dict[str, object]) -> ToolSpec:
@@ -23,7 +22,7 @@ STAIN = spec("remove_stain", "", fabric={"enum": ["cotton", "silk"]}, tags={"ite
 ALL = [WATER, SNOW, STAIN]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("request_", "names"),
     [
         ("How much watering does my basil need?", ["waterSchedule"]),
@@ -50,7 +49,7 @@ def test_a_schema_of_any_shape_is_read() -> None:
     assert list_relevant_tools("f", [odd, ToolSpec("g", "", {})]) == [odd]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("request_", "is_possible"),
     [
         ("is there snow", False),

@@ -68,7 +68,8 @@ def entry(**changes: object) -> dict[str, object]:
         ([], "not an object"),
         ({"t": 3}, "needs a dtype"),
         (entry(data_offsets=[0]), "needs a dtype"),
-        (entry(dtype="I64"), "type I64"),
+        (entry(dtype="I64", shape=[1]), "type I64"),
+        (entry(dtype="T5"), "unknown type T5"),
         (entry(shape=[-2]), "impossible shape"),
         (entry(shape=["2"]), "impossible shape"),
         (entry(data_offsets=[0, 16], shape=[4]), "lies at bytes 0 to 16"),
@@ -76,6 +77,9 @@ def entry(**changes: object) -> dict[str, object]:
         (entry(data_offsets=[8, 0]), "lies at bytes 8 to 0"),
         (entry(shape=[3]), "does not take 8 bytes"),
         (entry(shape=[2**40, 2**40]), "does not take 8 bytes"),
+        (entry() | {"again": entry()["t"]}, "'again' does not begin where|'t' does not begin where"),
+        (entry(shape=[1], data_offsets=[4, 8]), "does not begin where"),
+        (entry(shape=[1], data_offsets=[0, 4]), "4 bytes after the last tensor"),
     ],
 )
 def test_refuses_a_broken_header(tmp_path, header, message):

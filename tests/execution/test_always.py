@@ -15,6 +15,7 @@ from ferrule.session.terminal.call_display import CallDisplay
 from ferrule.tools.decorator import Tool
 from ferrule.tools.intent import Diff, Effect, Intent
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 EDIT = ToolSpec("edit", "", {})
 BASH = ToolSpec("bash", "", {})
@@ -32,7 +33,7 @@ def allows(always, tool, intent, workspace=None):
     return Policy(profile="ask").with_always(always).judge(tool, {}, intent, workspace).action == "allow"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("command", "scope", "also", "never"),
     [
         ("npm test", "npm test …", ["npm test -- -u"], ["npm install", "npm run test"]),
@@ -58,7 +59,7 @@ def test_an_always_for_a_program_is_for_its_exact_words_or_for_a_known_subcomman
         assert not allows(always, BASH, Intent((program(one),)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "command",
     [
         "rm x",

@@ -14,6 +14,7 @@ from ferrule.sandbox.shell.command_line import parse_command_line
 from ferrule.sandbox.wrapper_programs import WRAPPERS
 from ferrule.tools.intent import Intent
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 TABLE = tomllib.loads(Path(__file__).parents[1].joinpath("sandbox/command_lines/commands.toml").read_text("utf-8"))
 BASH = ToolSpec("bash", "", {})
@@ -33,7 +34,7 @@ def judge(policy, line, workspace):
     return policy.judge(BASH, {"command": line}, intend(line, workspace), workspace).action
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "make; rm -rf x",
@@ -67,7 +68,7 @@ def test_an_allow_for_a_command_is_for_nothing_else_in_the_line(line, workspace)
     assert judge(Policy((Rule("allow", command="make"),), "plan"), line, workspace) == "deny"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "wanted"),
     [
         ("rm x", "deny"),
@@ -99,9 +100,7 @@ def test_a_denied_command_is_found_in_a_line(line, wanted, workspace):
     assert judge(Policy((Rule("deny", command="rm"),), "all"), line, workspace) == wanted
 
 
-@pytest.mark.parametrize(
-    "name", sorted(name for name, each in WRAPPERS.items() if each.options is not None and each.denied_with)
-)
+@each_case("name", sorted(name for name, each in WRAPPERS.items() if each.options is not None and each.denied_with))
 def test_a_rule_that_denies_sees_through_what_the_parser_removes(name):
     # With an option that the parser doesn't know, it leaves the wrapper.
     assert match_words((name, "--unknown", "rm", "x"), "rm", every=False, exact=False)
@@ -133,7 +132,7 @@ def test_an_always_for_one_line_is_not_for_another(line, others, workspace):
         assert judge(allowing, other, workspace) == "ask", other
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "echo x > ~/.bashrc",
@@ -170,9 +169,7 @@ def test_a_profile_that_accepts_edits_asks_about_those_outside(profile, workspac
         assert judge(policy, line, workspace) == "ask", line
 
 
-@pytest.mark.parametrize(
-    ("line", "wanted"), [(line, wanted) for wanted, lines in TABLE["denied_paths"].items() for line in lines]
-)
+@each_case(("line", "wanted"), [(line, wanted) for wanted, lines in TABLE["denied_paths"].items() for line in lines])
 def test_a_denied_path_is_not_reached_in_another_way(line, wanted, workspace):
     for name in ("secrets/x", "src/a.py", "b.py"):
         (workspace / name).parent.mkdir(exist_ok=True)
@@ -198,14 +195,12 @@ def test_a_doubt_names_the_rule_and_what_to_do(workspace):
 DENIED_COMMANDS = {name: lines for name, lines in TABLE["denied_commands"].items() if name != "not_denied"}
 
 
-@pytest.mark.parametrize(
-    ("command", "line"), [(command, line) for command, lines in DENIED_COMMANDS.items() for line in lines]
-)
+@each_case(("command", "line"), [(command, line) for command, lines in DENIED_COMMANDS.items() for line in lines])
 def test_a_denied_command_is_found_in_what_another_program_is_given(command, line, workspace):
     assert judge(Policy((Rule("deny", command=command),), "all"), line, workspace) == "deny"
 
 
-@pytest.mark.parametrize("line", TABLE["denied_commands"]["not_denied"])
+@each_case("line", TABLE["denied_commands"]["not_denied"])
 def test_a_word_that_no_program_runs_is_not_denied(line, workspace):
     policy = Policy(tuple(Rule("deny", command=command) for command in DENIED_COMMANDS), "all")
     assert judge(policy, line, workspace) == "allow"

@@ -12,6 +12,7 @@ from ferrule.execution.command_patterns import match_words
 from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 BASH = ToolSpec("bash", "", {})
 
@@ -25,7 +26,7 @@ def judge(policy, intent, workspace=None):
     return policy.judge(BASH, {"command": "not looked at"}, intent, workspace)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "command", "allows", "denies"),
     [
         ("git status", "git status", True, True),

@@ -26,6 +26,7 @@ from ferrule.execution import (
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.registry import ToolRegistry
 from ferrule.tools.scope import CallScope
+from tables import each_case
 
 
 @tool
@@ -98,7 +99,7 @@ class Unsayable(Exception):
         raise RuntimeError("no words")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "status", "text"),
     [
         (ToolFailed("division by zero"), "error", "error: division by zero"),

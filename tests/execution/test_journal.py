@@ -22,6 +22,7 @@ from ferrule.execution.secrets import SCRUBBED, scrub_secrets, scrub_text
 from ferrule.tools.decorator import tool
 from ferrule.tools.registry import ToolRegistry
 from ferrule.tools.scope import CallScope
+from tables import each_case
 
 
 @tool
@@ -203,7 +204,7 @@ NAMES += [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_secrets_are_scrubbed_by_name_at_any_depth(name):
     headers = [{"name": name, "value": "hidden"}, {"Name": name, "Value": "hidden"}, {"Key": name, "Value": "hidden"}]
     headers += [{"k": name, "v": "hidden"}, {"field": name, "text": "hidden"}]
@@ -221,7 +222,7 @@ PLAIN = ["tokenizer", "key", "keyboard", "author", "path", "session", "cert", "p
 PLAIN += ["pass_rate", "bypass", "compass", "token_count", "authority", "passed", "monkey"]
 
 
-@pytest.mark.parametrize("name", [*COUNTS, *PLAIN])
+@each_case("name", [*COUNTS, *PLAIN])
 def test_what_only_sounds_like_a_secret_stays(name):
     assert scrub_secrets({name: 5, f"{name}s": [[name, 7]]}) == {name: 5, f"{name}s": [[name, 7]]}
     if name not in COUNTS:
@@ -237,7 +238,7 @@ def test_what_only_sounds_like_a_secret_stays(name):
     assert scrub_secrets({"password": None, "token": True}) == {"password": None, "token": True}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "kept"),
     [
         ("curl -H 'Authorization: Bearer hidden' https://x", "curl -H 'Authorization: Bearer [scrubbed]' https://x"),

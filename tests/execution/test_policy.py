@@ -17,6 +17,7 @@ from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Effect, Intent
 from ferrule.tools.registry import BoundRegistry, ToolRegistry
 from ferrule.toolspec import Annotations, ToolSpec
+from tables import each_case
 
 
 def spec(name="edit", origin="code", approval=None, **hints):
@@ -48,7 +49,7 @@ def test_the_default_goes_by_origin():
         assert action(trusted, spec(origin=origin)) == "ask"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("profile", "tool", "intent", "wanted"),
     [
         ("plan", spec(read_only=True), None, "allow"),
@@ -246,7 +247,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
         read_policy(broken)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "words"),
     [
         (lambda: Rule("dney"), "a rule's action must be one of 'allow', 'ask', 'deny', not 'dney'"),

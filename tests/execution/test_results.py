@@ -25,6 +25,7 @@ from ferrule.execution import ApprovalRequest, Decision, Policy, read_result_too
 from ferrule.execution.results import ResultLimits, cut_text, make_data, make_parts
 from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Intent
+from tables import each_case
 
 PIXEL = Image(b"\x89PNG", "image/png")
 
@@ -44,7 +45,7 @@ class Pair:
     right: list[Point]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "text"),
     [
         ("plain", "plain"),
@@ -90,7 +91,7 @@ def cyclic():
     return value
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value", [b"bytes", bytearray(b"x"), object(), print, coroutine(), (n for n in range(3)), cyclic(), {"k": object()}]
 )
 def test_what_is_no_result_is_refused_with_the_cure(value):

@@ -9,6 +9,7 @@ import pytest
 
 from ferrule.errors import PolicyError
 from ferrule.execution import parse_policy
+from tables import each_case
 
 
 def parse(**rule):
@@ -52,7 +53,7 @@ def test_examples_that_hold(rule):
     assert policy.rules[0].action == rule["action"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rule", "words"),
     [
         (

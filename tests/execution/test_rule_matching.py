@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
 from ferrule.execution import Policy, Rule
 from ferrule.tools.intent import Effect, Intent
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 LOOK = ToolSpec("look", "", {})
 
@@ -41,7 +40,7 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "value"), PLAIN)
+@each_case(("pattern", "value"), PLAIN)
 def test_an_allow_rule_matches_what_is_written_plainly(pattern: str, value: object) -> None:
     assert allows(pattern, value)
 
@@ -78,7 +77,7 @@ ROUNDABOUT = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "value"), ROUNDABOUT)
+@each_case(("pattern", "value"), ROUNDABOUT)
 def test_an_allow_rule_does_not_match_what_normalising_would_change(pattern: str, value: object) -> None:
     assert not allows(pattern, value)
 
@@ -106,7 +105,7 @@ DENIED = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "value"), DENIED)
+@each_case(("pattern", "value"), DENIED)
 def test_a_deny_rule_matches_what_a_value_comes_to(pattern: str, value: object) -> None:
     assert denies(pattern, value)
 

@@ -27,6 +27,7 @@ from ferrule.conversation import (
 )
 from ferrule.errors import ConversationError
 from ferrule.formats.anthropic import EXTRA, dump, load, make_wire_id
+from tables import each_case
 
 PIXEL = Image(b"\x89PNG not really")
 PICTURE = {
@@ -103,7 +104,7 @@ def test_strings_and_marks_for_the_cache_are_read() -> None:
     assert load(data).messages == (system("Be brief."), user("Hi."), assistant("Hello."))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "told"),
     [
         ([], 'a list "messages"'),

@@ -19,6 +19,7 @@ from ferrule.conversation import (
 from ferrule.errors import ConversationError
 from ferrule.formats.conversation_json import dumps, from_json, loads, to_json
 from ferrule.formats.detection import load
+from tables import each_case
 
 
 @given(CONVERSATIONS)
@@ -74,8 +75,18 @@ def test_the_shape_of_the_file() -> None:
         "source": "<look 1.0>",
     }
     assert data["messages"][1]["sampled"]["logprobs"] == [-0.5, {"$float": "-inf"}]
+    assert data["messages"][1]["sampled"]["sampling_logprobs"] == [0.0, -0.25]
+    assert data["messages"][1]["sampled"]["weights_versions"] == [[3, 1], [4, 1]]
     assert "sampled" not in data["messages"][3]
     assert "extra" not in data["messages"][3]
+
+
+def test_what_was_stored_before_ids_had_sampling_logprobs_is_read() -> None:
+    data = json.loads(dumps(ASKED))
+    del data["messages"][1]["sampled"]["sampling_logprobs"], data["messages"][1]["sampled"]["weights_versions"]
+    sampled = from_json(data).messages[1].sampled
+    assert sampled is not None
+    assert (sampled.ids, sampled.sampling_logprobs, sampled.weights_versions) == ((5, 6), (), ())
 
 
 def test_images_by_hash_need_their_blobs() -> None:
@@ -105,7 +116,7 @@ def test_a_blob_that_was_changed_is_told() -> None:
         from_json(to_json(ASKED, BlobStore()), Swapped())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "value", "words"),
     [
         ((), 5, 'an object with "format"'),
@@ -135,6 +146,9 @@ def test_a_blob_that_was_changed_is_told() -> None:
         (("messages", 1, "sampled", "ids", 0), "5", "message 1, sampled: ids must be whole numbers"),
         (("messages", 1, "sampled", "logprobs", 0), None, "message 1, sampled: logprobs must be numbers"),
         (("messages", 1, "sampled", "ids"), [5], "there are 1 ids and 2 logprobs"),
+        (("messages", 1, "sampled", "sampling_logprobs"), [0.0], "there are 2 ids and 1 sampling_logprobs"),
+        (("messages", 1, "sampled", "weights_versions", 0), [3], "weights_versions must be pairs of a version and"),
+        (("messages", 1, "sampled", "weights_versions", 0), [3, 2], "2 ids, and weights_versions are for another"),
         (("messages", 1, "sampled", "stop"), "bored", "message 1, sampled: stop must be one of turn"),
     ],
 )

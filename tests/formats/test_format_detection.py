@@ -8,6 +8,7 @@ from ferrule.conversation import Conversation, Image, Message, Text, ToolCall, T
 from ferrule.errors import ConversationError
 from ferrule.formats.conversation_json import to_json
 from ferrule.formats.detection import FORMATS, detect_format, dump, load, load_row
+from tables import each_case
 
 CALL = ToolCall("call_1", "calculator", '{"expression": "12 * 34"}')
 CONVERSATION = Conversation(
@@ -51,7 +52,7 @@ def _said(content: object, **keys: object) -> dict[str, object]:
     return {"role": "assistant", "content": content, **keys}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "name"),
     [
         (to_json(Conversation()), "ferrule"),

@@ -23,6 +23,7 @@ from ferrule.conversation import (
 )
 from ferrule.errors import ConversationError
 from ferrule.formats.google import EXTRA, UNSIGNED, dump, load
+from tables import each_case
 
 PIXEL = Image(b"\x89PNG not really")
 PICTURE = {"inlineData": {"mimeType": "image/png", "data": base64.b64encode(PIXEL.data).decode()}}
@@ -93,7 +94,7 @@ def test_calls_without_ids_are_answered_in_their_order() -> None:
     assert results[0].text == '{"value": 1}'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "told"),
     [
         ({}, 'a list "contents"'),

@@ -10,6 +10,7 @@ from ferrule.conversation import Conversation, Image, Text, ToolCall, ToolResult
 from ferrule.dialects import get_dialect
 from ferrule.errors import ConversationError
 from ferrule.formats.nanochat import dump, load, read_jsonl
+from tables import each_case
 
 SEED = {
     "messages": [
@@ -96,7 +97,7 @@ def test_a_conversation_made_here_is_saved():
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "message"),
     [
         ([], 'object with a list "messages"'),

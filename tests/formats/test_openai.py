@@ -31,6 +31,7 @@ from ferrule.formats import openai, openai_responses
 from ferrule.formats.openai import ChatStyle, dump, load, make_nine_character_id, shorten_id, write_messages
 from ferrule.formats.tool_offers import ToolNames, make_parameters_schema, make_strict_schema
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 PIXEL = "data:image/png;base64,iVBORw=="
 BFCL = Path(__file__).parents[3] / "shared" / "vectors" / "bfcl"
@@ -74,7 +75,7 @@ def test_what_is_read_is_written_the_same() -> None:
     assert conversation.messages[3].parts == (Text("Here:"), Image(b"\x89PNG", "image/png"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("entry", "parts"),
     [
         (says(content=None, tool_calls=[call()]), (ToolCall("c1", "f", "{}"),)),
@@ -111,7 +112,7 @@ def test_legacy_results_answer_by_name_and_results_come_into_call_order() -> Non
     assert [(one.call_id, one.text) for one in results] == [("call_1", "one"), ("a", "1"), ("b", "2"), ("call_2", "3")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("entries", "words"),
     [
         ("hello", r"a list of messages, or an object"),

@@ -28,6 +28,7 @@ from ferrule.errors import ConversationError
 from ferrule.events import CallFinished, CallMalformed, ReasoningDelta, TextDelta
 from ferrule.formats.ovis import dump, load
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 CROP = "<tool_call>Crop [100,100,300,400]</tool_call>"
 SEED = {
@@ -122,7 +123,7 @@ def test_the_layout_of_a_row_is_the_row(value):
     assert laid_out(value)[0] == value.removesuffix(END)
 
 
-@pytest.mark.parametrize("value", MADE_BY_HAND)
+@each_case("value", MADE_BY_HAND)
 def test_the_layout_of_a_row_made_by_hand_is_the_row(value):
     text, layout = laid_out(value)
     assert text == value
@@ -275,7 +276,7 @@ def test_a_conversation_made_here_is_saved():
         dump(made)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "words"),
     [
         (7, "an object with a list"),
@@ -293,7 +294,7 @@ def test_a_file_of_something_else_is_refused(data, words):
         load(data)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("messages", "words"),
     [
         ((assistant(Reasoning("</think>")),), "message 0: the text holds </think>"),

@@ -24,6 +24,7 @@ from ferrule.conversation import (
 )
 from ferrule.errors import ConversationError
 from ferrule.formats.openai_responses import EXTRA, dump, load, write_items
+from tables import each_case
 
 PIXEL = "data:image/png;base64,iVBORw=="
 THOUGHT = {
@@ -132,7 +133,7 @@ def test_results_are_put_into_call_order_and_ids_that_come_again_are_replaced() 
     assert [result.call_id for result in results] == ["c1", "c2", "call_1"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "words"),
     [
         ({}, 'a list "input" or "output"'),

@@ -11,13 +11,14 @@ from ferrule.errors import ConversationError
 from ferrule.formats.detection import list_left_out_fields
 from ferrule.formats.tool_offers import read_offers
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 WEATHER = ToolSpec("weather", "The weather.", SCHEMA)
 PLAIN = {"name": "weather", "description": "The weather."}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "outer",
     [
         {"tools": [{"type": "function", "function": {**PLAIN, "parameters": SCHEMA}}]},

@@ -12,9 +12,10 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 from ferrule.conversation import Image, Text
 from ferrule.mcp.content import read_failure, read_parts
 from ferrule.mcp.incoming import prune_json
+from tables import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("texts", "structured"),
     [
         (['{"a": 1}'], {"a": 1}),
@@ -54,7 +55,7 @@ BLOB = {"uri": "file:///z", "blob": PICTURE, "mimeType": "application/zip"}
 AT_IMAGE = "[the image of the type image/png in this result]"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "structured", "added"),
     [
         ([IMAGE], {"content": [IMAGE]}, None),

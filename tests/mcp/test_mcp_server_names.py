@@ -13,6 +13,7 @@ from terminals import ferrule
 
 from ferrule.execution import Policy
 from ferrule.mcp import MCPServer
+from tables import each_case
 
 SECRET = "ghp_9sEcReT"
 NAMED = {
@@ -46,7 +47,7 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize("command", NAMED)
+@each_case("command", NAMED)
 def test_a_name_holds_nothing_but_the_name_of_the_program_or_host(command: str) -> None:
     server = MCPServer(command)
     assert server.name.startswith(NAMED[command])

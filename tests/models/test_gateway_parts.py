@@ -18,6 +18,7 @@ from ferrule.models.gateway.concurrency import AdaptiveLimit, RequestSlots
 from ferrule.models.gateway.endpoint import CircuitBreaker
 from ferrule.models.gateway.report import LatencyHistogram
 from ferrule.models.gateway.retries import draw_backoff, parse_retry_after
+from tables import each_case
 
 STEPS = st.lists(st.tuples(st.sampled_from(["begin", "succeed", "fail", "leave"]), st.floats(0, 30), st.integers(0, 9)))
 
@@ -163,7 +164,7 @@ def test_a_wait_lies_in_the_upper_half_of_its_interval(attempts: int, first: flo
 NOW = 1_784_635_200.0  # a whole second, as in an HTTP date
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "seconds"),
     [
         (None, 0),

@@ -9,8 +9,6 @@ from datetime import date, time
 from pathlib import Path
 from types import SimpleNamespace as Listed
 
-import pytest
-
 from ferrule.models.prices import read_prices
 from ferrule.models.providers import PROVIDERS
 
@@ -26,6 +24,8 @@ from write_prices import (
     write_context_sizes,
     write_prices,
 )
+
+from tables import each_case
 
 DAY = date(2026, 11, 4)
 
@@ -71,7 +71,7 @@ def tiered(base: float, *tiers: tuple[int, float]) -> Listed:
     return Listed(base=base, tiers=[Listed(start=start, price=above) for start, above in tiers])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prices", "entry"),
     [
         (price(1, 4, cache_read_mtok=0.1, cache_write_mtok=1.25), [1, 4, {"cached_input": 0.1, "cache_write": 1.25}]),

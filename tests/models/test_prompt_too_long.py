@@ -16,6 +16,7 @@ from ferrule.models.fallback import FallbackModel
 from ferrule.models.naming import make_hosted_model
 from ferrule.models.protocol import Model
 from ferrule.models.scripted import ScriptedModel
+from tables import each_case
 
 OPENAI = "This model's maximum context length is 8192 tokens. However, your messages resulted in 8545 tokens."
 RESPONSES = "Your input exceeds the context window of this model. Please adjust your input and try again."
@@ -96,7 +97,7 @@ async def test_the_last_fallback_has_the_conversation_shortened() -> None:
     assert (run.stopped, run.text, len(run.conversation)) == ("done", "Yes.", 6)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "is_too_long"),
     [
         ({"message": f"'max_tokens' or 'max_completion_tokens' is too large: 9000. {OPENAI}"}, False),

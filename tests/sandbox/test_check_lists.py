@@ -8,6 +8,7 @@ import pytest
 
 from ferrule.sandbox.checks import check
 from ferrule.sandbox.checks.name_lists import ATTRIBUTES, BUILTINS, MODULES, UNUSABLE_MODULES
+from tables import each_case
 
 # The blocks of code of the fourth seed, as it prints them.
 SEED = """
@@ -79,7 +80,7 @@ def read_table() -> list[tuple[str, str, list[str], list[str], list[str]]]:
     return [(row[0], row[1], *(re.findall(r"`([^`]+)`", cell) for cell in row[2:])) for row in rows]
 
 
-@pytest.mark.parametrize("row", read_table(), ids=lambda row: f"{row[0]}, {row[1]}")
+@each_case("row", read_table(), ids=lambda row: f"{row[0]}, {row[1]}")
 def test_each_row_of_the_documented_table_is_what_the_profiles_find(row):
     kind, _, original, added, advised = row
     for listed, names in (("original", original), ("added", added)):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ferrule.sandbox.checks import check, explain_findings
 from ferrule.sandbox.checks.profiles import LONGEST
 from ferrule.sandbox.python import PythonSandbox
+from tables import each_case
 
 HUMANEVAL = Path(__file__).parents[3] / "shared" / "vectors" / "humaneval.jsonl.gz"
 
@@ -53,28 +54,26 @@ def found(code, profile="strict"):
     return [(one.rule, one.name, one.listed) for one in check(code, profile=profile)]
 
 
-@pytest.mark.parametrize("name", MODULES)
-@pytest.mark.parametrize(
-    "line", ["import {}", "import {} as x", "import {}.inner", "from {} import x", "def f(): import {}"]
-)
+@each_case("name", MODULES)
+@each_case("line", ["import {}", "import {} as x", "import {}.inner", "from {} import x", "def f(): import {}"])
 def test_every_module_of_the_seed_is_refused(name, line):
     assert found(line.format(name)) == [("module", name, "original")]
     assert check(line.format(name), profile="strict")[0].refuses
 
 
-@pytest.mark.parametrize("name", BUILTINS)
+@each_case("name", BUILTINS)
 def test_every_builtin_of_the_seed_is_refused_unless_the_code_defines_it(name):
     assert found(f"x = {name}('a')") == [("builtin", name, "original")]
     assert found(f"def {name}(a): return a\n{name}('a')") == []
 
 
-@pytest.mark.parametrize("name", ATTRIBUTES)
+@each_case("name", ATTRIBUTES)
 def test_every_attribute_of_the_seed_is_refused(name):
     assert found(f"x.{name}()") == [("attribute", name, "original")]
     assert found(f"from mine import {name}") == [("attribute", name, "original")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("code", "rule"),
     [
         ("x = '/path/to/file'", "path"),
@@ -101,7 +100,7 @@ def test_strings_that_look_like_files_are_refused(code, rule):
     assert [(one.rule, one.listed) for one in check(code, profile="strict")] == [(rule, "original")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "code",
     [
         "x = f'{a}/{b}'",
@@ -171,7 +170,7 @@ def test_advice_tells_what_can_not_work_and_refuses_nothing(code, rule, name):
     assert finding.instead
 
 
-@pytest.mark.parametrize(
+@each_case(
     "code",
     [
         "[1, 2].remove(1)",
@@ -210,8 +209,8 @@ def test_seed_is_another_name_of_strict():
     assert PythonSandbox(checks="seed").checks == "strict"
 
 
-@pytest.mark.parametrize("profile", ["strict", "advise"])
-@pytest.mark.parametrize(
+@each_case("profile", ["strict", "advise"])
+@each_case(
     ("code", "line", "column", "said"),
     [
         ("x = 1\nfor i in range(3)\n    pass\n", 2, 18, "expected ':'"),

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 import warnings
+from itertools import product
 
 import pytest
 
@@ -50,16 +51,19 @@ def steps(code, profile):
     return count
 
 
-@pytest.mark.parametrize("profile", ["strict", "advise"])
-@pytest.mark.parametrize("shape", SHAPES)
+PROFILES = ("strict", "advise")
+SAMPLE = [(shape, PROFILES[number % 2]) for number, shape in enumerate(SHAPES)]
+REST = [pytest.param(*pair, marks=pytest.mark.slow) for pair in product(SHAPES, PROFILES) if pair not in SAMPLE]
+
+
+@pytest.mark.parametrize(("shape", "profile"), [*SAMPLE, *REST])
 def test_twice_the_code_takes_twice_the_steps(shape, profile):
     check_here("import socket", profile)
     make_once, twice = (steps(SHAPES[shape](n), profile) for n in (5_000, 10_000))
     assert twice < 2.3 * make_once + 200
 
 
-@pytest.mark.parametrize("profile", ["strict", "advise"])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "profile"), [*SAMPLE, *REST])
 def test_much_code_takes_little_processor_time(shape, profile):
     """0.05 to 0.7 s; where each finding looked for its line in all of the code, most of these took more than 25 s."""
     code = SHAPES[shape](140_000)

@@ -3,11 +3,13 @@
 import subprocess
 import sys
 import time
+from itertools import product
 
 import pytest
 
 from ferrule.sandbox.shell.command_line import parse_command_line
 from ferrule.tools.intent import Effect
+from tables import each_case
 
 FOLDER = "/workspace"
 REPEATED = [
@@ -70,9 +72,21 @@ REPEATED = [
 ]
 
 
-@pytest.mark.parametrize("piece", REPEATED, ids=ascii)
-@pytest.mark.parametrize("closing", ["", "ls", "ls)", "ls" + ")" * 10_000])
+CLOSINGS = ("", "ls", "ls)", "ls" + ")" * 10_000)
+
+
+@each_case(("piece", "closing"), [(piece, CLOSINGS[number % 4]) for number, piece in enumerate(REPEATED)])
 def test_repeated_pieces(piece: str, closing: str) -> None:
+    check_repeated(piece, closing)
+
+
+@pytest.mark.slow
+@each_case(("piece", "closing"), list(product(REPEATED, CLOSINGS)))
+def test_repeated_pieces_with_each_closing(piece: str, closing: str) -> None:
+    check_repeated(piece, closing)
+
+
+def check_repeated(piece: str, closing: str) -> None:
     text = piece * 10_000 + closing
     started = time.thread_time()
     line = parse_command_line(text, FOLDER)

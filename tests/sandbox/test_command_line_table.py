@@ -10,6 +10,7 @@ from ferrule import tool
 from ferrule.execution.policy import Policy, Profile
 from ferrule.sandbox.shell.command_line import CommandLine, parse_command_line
 from ferrule.tools.intent import Effect, Intent
+from tables import each_case
 
 TABLE = tomllib.loads((Path(__file__).parent / "command_lines" / "commands.toml").read_text(encoding="utf-8"))
 ROWS = [row for rows in TABLE["commands"].values() for row in rows]
@@ -36,19 +37,25 @@ def decide(line: CommandLine, profile: Profile, workspace: Path) -> str:
     return Policy(profile=profile).judge(bash, {"command": line.text}, intent, workspace).action
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "ws"
-    (folder / "src").mkdir(parents=True)
-    return folder
-
-
 def place(text: str, workspace: Path) -> str:
     return text.replace("/ws/", f"{workspace}/")
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row["run"][:60].encode("unicode_escape").decode() for row in ROWS])
-def test_table(row: dict[str, Any], workspace: Path) -> None:
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workspace of all rows without files."""
+    return make_workspace(tmp_path_factory)
+
+
+def make_workspace(factory: pytest.TempPathFactory) -> Path:
+    folder = factory.mktemp("row") / "ws"
+    (folder / "src").mkdir(parents=True)
+    return folder
+
+
+@each_case("row", ROWS, ids=[row["run"][:60].encode("unicode_escape").decode() for row in ROWS])
+def test_table(row: dict[str, Any], empty: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    workspace = make_workspace(tmp_path_factory) if row.get("tree") else empty
     for path, content in row.get("tree", {}).items():
         (workspace / path).parent.mkdir(parents=True, exist_ok=True)
         if content.startswith("-> "):

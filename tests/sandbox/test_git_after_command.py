@@ -19,6 +19,7 @@ from ferrule.sandbox.git.control_files import find_named_paths
 from ferrule.sandbox.git.settings import is_harmless, parse_settings
 from ferrule.sandbox.shell import ShellSandbox
 from ferrule.sandbox.shell.access_plan import Access
+from tables import each_case
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
 
@@ -368,7 +369,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("text", SETTINGS, ids=map(repr, SETTINGS))
+@each_case("text", SETTINGS, ids=map(repr, SETTINGS))
 def test_settings(text: str) -> None:
     assert all(is_harmless(each, "/w/.git", "/w") for each in parse_settings(text)) is SETTINGS[text]
 

@@ -19,6 +19,7 @@ from ferrule.sandbox.linux.python_filter import PythonFilter, make_fork_notify_f
 from ferrule.sandbox.linux.shell_filter import make_shell_filter
 from ferrule.sandbox.linux.syscall_groups import ALLOWED_FOR_PYTHON, DANGEROUS, REFUSED_FOR_PYTHON
 from ferrule.sandbox.linux.syscall_numbers import AUDIT_ARCH, get_syscall_numbers
+from tables import each_case
 
 EPERM, ENOSYS, ENOTTY, EOPNOTSUPP, ENOPROTOOPT = map(refuse, (1, 38, 25, 95, 92))
 MACHINES = ["x86_64", "aarch64"]
@@ -114,7 +115,7 @@ def test_python_may_what_is_listed_and_nothing_else(machine):
     assert answer(program, 1000, architecture=architecture) == ENOSYS
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "arguments", "expected"),
     [
         ("kill", (5, 9), ALLOW),
@@ -161,7 +162,7 @@ def test_python_may_what_is_listed_and_nothing_else(machine):
         ("personality", (0x40000,), EPERM),
     ],
 )
-@pytest.mark.parametrize("machine", MACHINES)
+@each_case("machine", MACHINES)
 def test_python_arguments(name, arguments, expected, machine):
     program = PythonFilter(metadata=True, machine=machine).build_program(5)
     number = get_syscall_numbers(machine)[name]
@@ -202,10 +203,10 @@ def test_a_session_may_fork_if_its_listener_agrees_and_sends_no_signal():
     assert answer(questions, numbers["read"]) == ALLOW
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("network", [False, True])
-@pytest.mark.parametrize("unix", [False, True])
-@pytest.mark.parametrize("namespaced", [False, True])
+@each_case("machine", MACHINES)
+@each_case("network", [False, True])
+@each_case("unix", [False, True])
+@each_case("namespaced", [False, True])
 def test_shell_commands(machine, network, unix, namespaced):
     numbers, architecture = get_syscall_numbers(machine), AUDIT_ARCH[machine]
     program = make_shell_filter(network, unix, namespaced=namespaced, machine=machine)

@@ -8,6 +8,7 @@ from ferrule.execution.always import derive_always
 from ferrule.sandbox.shell.command_line import parse_command_line
 from ferrule.tools.intent import Intent
 from ferrule.toolspec import ToolSpec
+from tables import each_case
 
 WORKSPACE = "/nowhere/workspace"
 KNOWN = {
@@ -62,7 +63,7 @@ def test_a_value_may_be_an_option() -> None:
     assert any(effect.kind == "write" for effect in effects)
 
 
-@pytest.mark.parametrize("command", UNKNOWN)
+@each_case("command", UNKNOWN)
 def test_what_is_not_certain_may_be_any_path_and_has_no_always(command: str) -> None:
     line = parse_command_line(command, WORKSPACE)
     assert line.problem is not None or "/" in {effect.target for effect in line.effects}

@@ -9,6 +9,7 @@ from seatbelt import allows, expressions, unconditional
 
 from ferrule.sandbox.macos.profiles import make_python_profile, make_shell_profile
 from ferrule.sandbox.macos.sbpl import Profile, ProfileBuilder
+from tables import each_case
 
 HOSTILE = (
     *(
@@ -41,7 +42,7 @@ def of_shell(mode: str = "workspace-write", *, network: bool | int = False, abse
     return make_shell_profile(rules=tuple(rules.items()), scratch=SCRATCH, absent=absent, network=network)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each_case("name", HOSTILE)
 def test_no_name_of_a_file_changes_the_text(name: str) -> None:
     plain, hostile = of_python(("/lib",), "/scratch"), of_python((f"/lib{name}",), f"/scratch{name}")
     # Folders above are named too, so the plain one gets as many.

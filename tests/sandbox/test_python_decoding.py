@@ -30,6 +30,7 @@ from ferrule.sandbox.python.wire.encoding import (
 )
 from ferrule.sandbox.python.wire.frames import HEADER, WireError, pack_frame, parse_lengths, parse_tree
 from ferrule.sandbox.python.wire.hash_cost import WORK, estimate_hash_work
+from tables import each_case
 
 TIMES = 20
 """How much longer than an honest megabyte the worst one may take: several times what it does."""
@@ -199,7 +200,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each_case("name", HOSTILE)
 def test_what_could_not_be_shown_or_kept_is_refused(name: str) -> None:
     tree, data = HOSTILE[name]
     with pytest.raises(WireError):
@@ -234,7 +235,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@each_case("name", SHOWN)
 def test_showing_a_value_raises_nothing_and_is_short(name: str) -> None:
     run = PythonResult(value=SHOWN[name])
     assert len(repr(run)) < 300_000

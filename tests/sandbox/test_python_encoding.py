@@ -20,6 +20,7 @@ from ferrule.sandbox.python import DataTable, Opaque
 from ferrule.sandbox.python.parent.answer import is_safe_name, parse_answer
 from ferrule.sandbox.python.wire.encoding import MAX_DEPTH, MAX_PARTS, MAX_ROWS, ValueEncoder
 from ferrule.sandbox.python.wire.frames import HEADER, WireError, pack_frame, parse_lengths
+from tables import each_case
 
 MOMENT, MIDNIGHT = (datetime.datetime.fromisoformat(when) for when in ("2020-01-02T03:04:05", "2020-01-02"))
 
@@ -79,7 +80,7 @@ def test_long_text_and_half_surrogates() -> None:
     assert there_and_back(value) == (value, [])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "plain"),
     [
         (Counter("aab"), {"a": 2, "b": 1}),
@@ -109,7 +110,7 @@ def test_relatives_of_plain_values_come_back_plain(value: Any, plain: Any) -> No
     assert omitted == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "array",
     [
         np.arange(6).reshape(2, 3),
@@ -235,7 +236,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each_case("name", HOSTILE)
 def test_hostile_bytes_are_an_error_of_one_kind(name: str) -> None:
     with pytest.raises(WireError):
         parse_answer(*HOSTILE[name])
@@ -283,7 +284,7 @@ def test_names_that_a_file_may_have(name: str) -> None:
     assert is_safe_name(name)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name", ["", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a\0b", "a\nb", "a\\b", "x" * 2000, "./a", "a" * 300]
 )
 def test_names_that_no_file_may_have(name: str) -> None:

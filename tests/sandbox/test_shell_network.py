@@ -17,11 +17,12 @@ from ferrule.errors import SandboxInputError, SandboxUnavailable
 from ferrule.sandbox.shell import ShellSandbox
 from ferrule.sandbox.shell.host_rules import HostRules, is_public, normalize_host
 from ferrule.sandbox.shell.proxy import FilteringProxy
+from tables import each_case
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rule", "host", "port", "is_allowed"),
     [
         ("packages.example", "packages.example", 443, True),
@@ -52,7 +53,7 @@ def test_rules(rule: str, host: str, port: int, is_allowed: bool) -> None:
     assert HostRules([rule]).allow(named, port) is is_allowed
 
 
-@pytest.mark.parametrize(
+@each_case(
     "rule", ["", "*", "*.", "*.org", "*.1.2.3.4", "a b", "http://a.org", "a.org/x", "a@b.org", "a.org:0", "a.*.org"]
 )
 def test_rules_that_are_none(rule: str) -> None:
@@ -60,7 +61,7 @@ def test_rules_that_are_none(rule: str) -> None:
         HostRules([rule])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ["", ".", "a..b", "a b.org", "a@b.org", "-a.org", "a.org\0", "a.123", "x.0x7f", "a" * 64 + ".org", "a%2eorg"],
 )
@@ -77,7 +78,7 @@ def test_addresses_in_every_notation(text: str) -> None:
     assert ipaddress.ip_address(host).is_loopback
 
 
-@pytest.mark.parametrize(
+@each_case(
     "address",
     [
         *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "100.100.100.200"),
@@ -112,7 +113,7 @@ NOT_OF_THE_INTERNET = [
 ]
 
 
-@pytest.mark.parametrize("block", NOT_OF_THE_INTERNET)
+@each_case("block", NOT_OF_THE_INTERNET)
 def test_blocks_that_no_name_may_lead_into(block: str) -> None:
     network = ipaddress.ip_network(block)
     for address in (network[0], network[network.num_addresses // 2], network[-1]):

@@ -20,6 +20,7 @@ from ferrule.models.scripted import ScriptedModel
 from ferrule.tokens.render import render
 from ferrule.tokens.tokenizer import ByteTokenizer, Detokenizer, make_byte_tokenizer_json
 from ferrule.tools.scope import CallScope
+from tables import each_case
 
 # The first seed: nanochat.
 
@@ -39,7 +40,7 @@ CONVERSATION = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expression", "result"),
     [
         ("123,456 * 789", "97406784"),

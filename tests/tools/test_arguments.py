@@ -24,11 +24,12 @@ from annotated import (
 )
 from ferrule.errors import ArgumentsInvalid, FerruleError
 from ferrule.tools.decorator import Tool, tool
+from tables import each_case
 
 # ---- arguments
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("hint", "written", "bound"),
     [
         (int, '"7"', 7),
@@ -77,7 +78,7 @@ def test_multiplying_a_digit_string_multiplies():
     assert mul(**mul.bind('{"a": "7"}')) == 14  # llm 0.36 gives "77"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("hint", "written", "said"),
     [
         (int, "7.5", "got the number 7.5; expected an integer"),
@@ -148,7 +149,7 @@ def test_a_default_of_none_takes_null():
     assert taking(int, default=None).bind('{"value": null}') == {"value": None}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "said"),
     [
         ("[1]", "expected one JSON object with the arguments by name"),

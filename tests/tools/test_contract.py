@@ -16,6 +16,7 @@ from ferrule.tools.contract import ToolContract, find_broken_contracts, read_con
 from ferrule.tools.decorator import Tool
 from ferrule.tools.schema_validator import SchemaValidator
 from ferrule.toolspec import Annotations
+from tables import each_case
 
 
 def make(parameters: dict[str, Any], name: str = "look") -> ToolContract:
@@ -64,22 +65,20 @@ BROKEN: list[tuple[Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "reason"), BROKEN)
+@each_case(("old", "new", "reason"), BROKEN)
 def test_what_was_accepted_and_is_not_any_more_breaks_the_contract(old: Any, new: Any, reason: str) -> None:
     (line,) = of(old, new)
     assert line.startswith(f"look: {reason}")
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [(new, old) for old, new, _ in BROKEN if new is not False and "$ref" not in new]
-)
+@each_case(("old", "new"), [(new, old) for old, new, _ in BROKEN if new is not False and "$ref" not in new])
 def test_the_same_changes_the_other_way_round_pass_where_nothing_is_lost(old: Any, new: Any) -> None:
     lines = of(old, new)
     # A change of a type loses something in both directions, a field that is gone or given up likewise.
     assert lines == [] or "no longer accepts integer" in lines[0] or "is gone" in lines[0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new"),
     [
         (STRING, {"anyOf": [STRING, NULL]}),
@@ -191,7 +190,7 @@ RESULTS: list[tuple[Any, Any, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "reasons"), RESULTS)
+@each_case(("old", "new", "reasons"), RESULTS)
 def test_what_is_returned_is_what_callers_were_told_to_expect(old: Any, new: Any, reasons: list[str]) -> None:
     assert find_broken_contracts([returns(old)], [returns(new)]) == reasons
 
@@ -313,7 +312,7 @@ def test_where_nothing_is_reported_every_value_is_still_accepted(old: Any, new: 
     assert accepted[1] or not accepted[0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "problem"),
     [
         ("{", "old.json: not JSON"),

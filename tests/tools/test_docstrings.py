@@ -8,6 +8,7 @@ import pytest
 
 from ferrule.tools.decorator import tool
 from ferrule.tools.docstrings import read_docstring
+from tables import each_case
 
 GOOGLE = """Find a town.
 
@@ -84,7 +85,7 @@ LOOSE = [
 ]
 
 
-@pytest.mark.parametrize("section", LOOSE)
+@each_case("section", LOOSE)
 def test_no_text_of_a_parameter_is_lost_where_it_is_written_differently(section):
     for end in ("", "\n\nReturns:\n    x: text z."):
         documented = read_docstring(f"Do it.\n\n{section}{end}", ["x", "y"])
@@ -112,7 +113,7 @@ def test_a_type_is_no_description():
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "description"),
     [
         (None, ""),

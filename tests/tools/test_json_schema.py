@@ -14,11 +14,12 @@ from pydantic import BaseModel, Field
 from annotated import Journey, Loose, Modern, Pair, Person, Point, Stop, Tree, Unit, problem, taking, value_schema
 from ferrule.errors import ArgumentsInvalid, ToolDefinitionError
 from ferrule.tools.decorator import tool
+from tables import each_case
 
 # ---- schemas
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("hint", "schema"),
     [
         (int, {"type": "integer"}),
@@ -132,7 +133,7 @@ def test_a_property_named_title_and_an_enum_of_titles_survive():
     assert book.parameters["properties"]["kind"]["default"] == "title"
 
 
-@pytest.mark.parametrize("name", ["schema", "json", "copy", "model_config", "_private", "self", "class_", "items"])
+@each_case("name", ["schema", "json", "copy", "model_config", "_private", "self", "class_", "items"])
 def test_no_parameter_name_is_special(name):
     namespace: dict[str, Any] = {}
     exec(f"def f({name}: int): return {name}", namespace)

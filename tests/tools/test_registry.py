@@ -9,6 +9,7 @@ from ferrule.errors import RegistryError, ToolDefinitionError
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.registry import ToolRegistry
 from ferrule.tools.toolset import Toolset
+from tables import each_case
 
 
 @tool(read_only=True)
@@ -168,8 +169,8 @@ def test_only_and_without_select_by_pattern():
     assert registry.without("*_file").names == ("plain",)
 
 
-@pytest.mark.parametrize("select", [ToolRegistry.only, ToolRegistry.without])
-@pytest.mark.parametrize(
+@each_case("select", [ToolRegistry.only, ToolRegistry.without])
+@each_case(
     ("patterns", "said"),
     [
         (["reed_file"], "no tool matches 'reed_file'; the nearest: read_file"),

@@ -8,6 +8,7 @@ import pytest
 from ferrule.errors import ArgumentsInvalid, ToolDefinitionError
 from ferrule.tools.decorator import Tool
 from ferrule.tools.scope import CallScope
+from tables import each_case
 
 SCHEMA = {
     "type": "object",
@@ -52,7 +53,7 @@ def test_arguments_become_keywords():
     assert tool(**tool.bind('{"city": "Rome", "days": 2}')) == {"city": "Rome", "days": 2}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "bound"),
     [
         ('"days": "7"', {"days": 7}),
@@ -73,7 +74,7 @@ def test_what_is_meant_is_understood(written, bound):
     assert [type(value) for value in result.values()] == [str, *(type(value) for value in bound.values())]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "said"),
     [
         ("{}", "city: got nothing; expected a string of at least 2 characters"),

@@ -20,6 +20,7 @@ from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.scope import CallScope
 from ferrule.tools.toolset import Toolset
 from ferrule.toolspec import Annotations, ToolSpec
+from tables import each_case
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -197,7 +198,7 @@ async def yields_async(n: int):
     yield n
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("function", "said"),
     [
         (no_type, "the parameter 'city' has no type; annotate it, for example city: str"),
@@ -219,7 +220,7 @@ def test_what_can_not_be_a_tool_is_refused_at_once(function, said):
         tool(function)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "options",
     [
         {"name": "with space"},

@@ -43,6 +43,7 @@ from ferrule.training.embedded.scoring import (
     states_answer,
 )
 from ferrule.training.synth import Example, Step, Turn, draw_examples
+from tables import each_case
 
 REFUSAL = "a refusal"
 """Stands in a case for the first of the refusals that ship, which take seconds to list."""
@@ -87,7 +88,7 @@ RIGHT, WRONG = Score(True, True), Score(False, False)
 ONLY_CALL, ONLY_ANSWER = Score(True, False), Score(False, True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "answer", "script", "expected"),
     [
         ("words", "1200", [call("1,000 + 200"), "1000 + 200 is 1,200."], RIGHT),

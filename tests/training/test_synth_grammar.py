@@ -11,6 +11,7 @@ from ferrule.training.synth.conditions import ConditionError, parse_condition
 from ferrule.training.synth.grammar import Slot, expand, find_slots
 from ferrule.training.synth.numbers import Hint, HintError, parse_hint
 from ferrule.training.synth.parsing import parse_phrasing, parse_templates
+from tables import each_case
 
 BASIC = """
 # a comment
@@ -47,7 +48,7 @@ def test_escaped_brackets_are_literal() -> None:
     assert expansions(r"\({a}\) \[\] \{\} \| \\") == {"(<a>) [] {} | \\"}
 
 
-@pytest.mark.parametrize("text", ["(a|b", "[a", "a)", "a]", "a|b", "{A}", "{a", "}", "(a]"])
+@each_case("text", ["(a|b", "[a", "a)", "a]", "a|b", "{A}", "{a", "}", "(a]"])
 def test_malformed_phrasing_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"column|closed"):
         parse_phrasing(text, "t.txt", 1)
@@ -67,7 +68,7 @@ def test_a_section_is_read_whole() -> None:
     assert [phrasing.line for phrasing in section.phrasings] == [12, 13]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new", "where"),
     [
         ("kind: words", "kind: word", "t.txt:6: unknown kind 'word'; expected one of"),

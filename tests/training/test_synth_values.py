@@ -24,11 +24,12 @@ from ferrule.training.synth.words import (
     list_things,
     number_fits,
 )
+from tables import each_case
 
 SEEDS = st.integers(0, 2**32)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("number", "words"),
     [
         (0, "zero"),

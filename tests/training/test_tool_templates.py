@@ -1,9 +1,8 @@
 """Files of tool templates: what is read from them, and what is refused, with its line."""
 
-import pytest
-
 from ferrule.training.synth.tool_use.template_parsing import parse_tool_templates
 from ferrule.training.synth.tool_use.templates import TemplateSlot, ToolTemplate, ValueType, find_parameters
+from tables import each_case
 
 FORECAST = """\
 # a comment
@@ -50,7 +49,7 @@ def test_a_tool_is_read_whole() -> None:
     assert tool.phrasings[1].node[-2] == TemplateSlot("tags")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new", "problem"),
     [
         ("domain: weather\n", "", "t.txt:2: tool 'forecast' has no 'domain:'"),

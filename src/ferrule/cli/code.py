@@ -206,7 +206,7 @@ def _load_model(options: SessionOptions, facts: dict[str, str] | None, name: str
     _refuse_embedded(name)
     is_same_provider = ":" in name and name.partition(":")[0] == options.model.partition(":")[0]
     if name != options.model and not is_same_provider:
-        options = replace(options, base_url=_find_address(name), mode="auto")
+        options = replace(options, base_url=_find_address(name), mode="auto", model_options=None)
     return make_pipeline(replace(options, model=name), facts)
 
 

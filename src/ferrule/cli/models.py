@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ferrule.cli.completion import complete_provider
-from ferrule.cli.options import AsJson
+from ferrule.cli.options import AsJson, ModelOptions
 
 if TYPE_CHECKING:
     from ferrule.models.providers import Provider
@@ -48,7 +48,7 @@ _IN_PROCESS = (
         False,
         text_mode=False,
     ),
-    ModelRow("local:FOLDER", "a checkpoint in Hugging Face's layout", None, None, False),
+    ModelRow("local:FOLDER", "a checkpoint in Hugging Face's layout, in a folder or on its hub", None, None, False),
     ModelRow("echo", "repeats what it is asked", "none", False, False, text_mode=False),
 )
 
@@ -57,17 +57,29 @@ def models(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PROVIDER]", help="Only this one, with its address and key.", autocompletion=complete_provider
+            metavar="[PROVIDER|local:FOLDER]",
+            help="Only this one, with its address and key; or what is chosen for a checkpoint, and why.",
+            autocompletion=complete_provider,
         ),
     ] = None,
+    model_options: ModelOptions = None,
     as_json: AsJson = False,
 ) -> None:
     """List models and providers, and whether their keys are set.
 
-    What each can do is listed too. No request is made.
+    What each can do is listed too. No request is made, except for a checkpoint that is named as on Hugging Face's hub.
     """
     from ferrule.session.terminal.output import print_json
 
+    if name is not None and name.startswith("local:"):
+        from ferrule.cli.checkpoint import show_checkpoint
+
+        show_checkpoint(name, model_options or (), as_json)
+        return
+    if model_options:
+        from ferrule.errors import SettingsError
+
+        raise SettingsError("--model-option is for a checkpoint: ferrule models local:FOLDER --model-option …")
     if as_json:
         print_json(list_models() if name is None else _provider_to_json(_find_provider(name)))
         return
@@ -98,6 +110,7 @@ def format_models() -> Iterator[str]:
     yield ""
     yield _LEGEND
     yield "ferrule models PROVIDER shows its address and key; ferrule keys set saves one."
+    yield "ferrule models local:FOLDER says what is chosen for a checkpoint, and why."
     if not http.is_installed():
         yield f"The providers need: pip install 'ferrule[{http.EXTRA}]'"
 

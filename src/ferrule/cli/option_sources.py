@@ -9,6 +9,7 @@ two options of the command line that contradict each other are refused.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _FILE_VARIABLE = "FERRULE_CONFIG"
 _CONFIGURED = ("ask", "chat", "code", "analyze", "history")
 """The commands that have defaults in the file."""
-_ONLY = {"history": ("store",), "analyze": ("model", "base_url", "fallback", "policy", "journal")}
+_ONLY = {"history": ("store",), "analyze": ("model", "base_url", "model_options", "fallback", "policy", "journal")}
 """The defaults of commands that don't have them all. An analysis has settings of its own, and tools for its plans."""
 
 _CONTRADICTIONS = {"no_tools": ("tools", "plugins", "mcp", "trust"), "resume": ("system",)}
@@ -43,17 +44,19 @@ def resolve_options(options: SessionOptions, context: typer.Context, folder: Pat
 
     `--continue` takes the last conversation about `folder`, if one is given.
 
-    An address or a mode goes with the model beside which it is set. If a source that takes precedence names another
-    model, the mode is dropped, and so is the address unless `is_address_for` accepts it: the key of one provider must
-    not be sent to the address of another. Raises `SettingsError` for two contradicting options of the command line and
-    for a model that lacks an address, and `ConversationError` for a conversation that can't be resumed.
+    An address, a mode and options go with the model beside which they are set. If a source that takes precedence names
+    another model, the mode and the options are dropped, and so is the address unless `is_address_for` accepts it: the
+    key of one provider must not be sent to the address of another. Raises `SettingsError` for two contradicting options
+    of the command line and for a model that lacks an address, and `ConversationError` for a conversation that can't be
+    resumed.
     """
     if options.continue_last:
         options = _find_last(options, folder)
     dropped = _list_contradicted(options, context)
     options, rank = _choose_model(options, context)
-    if 0 < _rank(context, "mode") < rank and options.model != _find_model_beside(context, "mode"):
-        dropped.append("mode")
+    for name in ("mode", "model_options"):
+        if 0 < _rank(context, name) < rank and options.model != _find_model_beside(context, name):
+            dropped.append(name)
     if 0 < _rank(context, "base_url") < rank and not is_address_for(
         options.model, _find_model_beside(context, "base_url")
     ):
@@ -232,6 +235,8 @@ def _list_defaults(settings: UserSettings, folder: Path) -> dict[str, Any]:
             found[name] = _resolve(found[name], folder)
     if "tools" in found:
         found["tools"] = [name if name in CONTAINED else _resolve(name, folder) for name in found["tools"]]
+    if "model_options" in found:  # as the command line has them
+        found["model_options"] = [f"{name}={json.dumps(value)}" for name, value in found["model_options"].items()]
     return found
 
 

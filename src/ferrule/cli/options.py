@@ -82,6 +82,14 @@ ConfigFile: TypeAlias = Annotated[
 Changes: TypeAlias = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting. May be repeated.")
 ]
+ModelOptions: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model-option",
+        metavar="NAME=VALUE",
+        help="An option of the model, such as dtype=bfloat16 of a local one. May be repeated.",
+    ),
+]
 FormatName: TypeAlias = Annotated[
     str | None,
     typer.Option(

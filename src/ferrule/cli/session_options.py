@@ -16,6 +16,7 @@ from ferrule.cli.options import (
     APPROVAL_HINT,
     AsJson,
     JournalFile,
+    ModelOptions,
     Plugins,
     PolicyFile,
     ServerEnvironment,
@@ -62,7 +63,8 @@ class SessionOptions:
     model: Annotated[
         str,
         make_model_option(
-            f"The model: embedded, local:FOLDER, echo, or PROVIDER:MODEL with one of {PROVIDERS}; see `models`."
+            "The model: embedded, local:FOLDER, local:ORG/NAME of Hugging Face's hub, echo, or PROVIDER:MODEL with one"
+            f" of {PROVIDERS}; see `models`."
         ),
     ] = "embedded"
     system: Annotated[
@@ -101,6 +103,7 @@ class SessionOptions:
             help="The address of the provider's API; its key comes from the environment.",
         ),
     ] = None
+    model_options: ModelOptions = None
     mode: Annotated[
         str,
         typer.Option(
@@ -308,6 +311,10 @@ def make_pipeline(options: SessionOptions, facts: Mapping[str, str] | None = Non
     if base_url is None and name.startswith("compatible:") and options.record is None:
         raise SettingsError(f"{name}: give the server's address by --base-url http://…/v1")
     given: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
+    if options.model_options:
+        from ferrule.cli.settings import read_model_options
+
+        given |= read_model_options(options.model_options)
     if options.record is not None:
         given |= {"record": options.record, "facts": facts}
     sampling = {"temperature": options.temperature, "seed": options.seed, "max_tokens": options.max_tokens}

@@ -16,6 +16,15 @@ from ferrule.errors import SettingsError
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
+_OTHERWISE_GIVEN = {
+    "base_url": "use --base-url",
+    "record": "use --record",
+    "fallback": "use --fallback",
+    "api_key": "a key is set in the environment, or saved by: ferrule keys set PROVIDER",
+    "auth_token": "a token is set in the environment",
+}
+"""Options of models that are given otherwise, and how."""
+
 
 class UserSettings(BaseModel):
     """The keys of the user's configuration file. Each is the default of the option of its name.
@@ -29,6 +38,8 @@ class UserSettings(BaseModel):
     """The model, such as `openai:gpt-5`."""
     base_url: str | None = None
     """The address of that model's provider; not used for a model that is named elsewhere."""
+    model_options: dict[str, str | int | float | bool] | None = None
+    """Options of that model, by name, such as `dtype`; not used for a model that is named elsewhere."""
     mode: str | None = None
     """How calls are written for that model; not used for a model that is named elsewhere."""
     fallback: str | None = None
@@ -97,10 +108,19 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path}: {error}") from error
 
 
-def _parse_change(change: str) -> tuple[str, Any]:
+def read_model_options(given: Sequence[str]) -> dict[str, Any]:
+    """Read the values of `--model-option`. Raises `SettingsError` for one that has an option of its own."""
+    found = dict(_parse_change(one, "--model-option") for one in given)
+    for name, instead in _OTHERWISE_GIVEN.items():
+        if name in found:
+            raise SettingsError(f"--model-option {name}=…: {instead}")
+    return found
+
+
+def _parse_change(change: str, option: str = "--set") -> tuple[str, Any]:
     name, is_pair, text = change.partition("=")
     if not is_pair:
-        raise SettingsError(f"--set {change}: write it as NAME=VALUE")
+        raise SettingsError(f"{option} {change}: write it as NAME=VALUE")
     try:
         return name.strip(), parse_toml(f"value = {text}".encode())["value"]
     except ValueError:

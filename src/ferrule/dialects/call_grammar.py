@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -61,16 +61,22 @@ def make_call_grammar(spec: ToolSpec, make_literal: MakeLiteral = make_any_liter
         if value is not None:
             parameters.append(one)
             arguments.append(GrammarSequence((LiteralText(f"{one.name}="), value)))
+    optional = [not one.is_required for one in parameters]
+    written = list_arguments(arguments, optional, LiteralText(", "))
+    return GrammarSequence((LiteralText(f"{spec.name}("), written, LiteralText(")")))
+
+
+def list_arguments(arguments: Sequence[Grammar], is_optional: Sequence[bool], separator: Grammar = NOTHING) -> Grammar:
+    """These arguments in their order with a separator between them, without those that may be left out or with them."""
     following = [
-        GrammarChoice((GrammarSequence((LiteralText(", "), argument)), *([] if one.is_required else [NOTHING])))
-        for argument, one in zip(arguments, parameters, strict=True)
+        GrammarChoice((GrammarSequence((separator, argument)), *([NOTHING] if may_miss else [])))
+        for argument, may_miss in zip(arguments, is_optional, strict=True)
     ]
     # Any argument up to the first required one may be the first that is written.
-    required = next((place for place, one in enumerate(parameters) if one.is_required), None)
-    firsts = range(len(parameters) if required is None else required + 1)
+    required = next((place for place, may_miss in enumerate(is_optional) if not may_miss), None)
+    firsts = range(len(arguments) if required is None else required + 1)
     beginnings = tuple(GrammarSequence((arguments[place], *following[place + 1 :])) for place in firsts)
-    written = GrammarChoice((*beginnings, NOTHING) if required is None else beginnings)
-    return GrammarSequence((LiteralText(f"{spec.name}("), written, LiteralText(")")))
+    return GrammarChoice((*beginnings, NOTHING) if required is None else beginnings)
 
 
 def _make_value_grammar(parameter: SignatureParameter, make_literal: MakeLiteral) -> Grammar | None:

@@ -46,17 +46,25 @@ class CharacterSet:
 
 @dataclass(frozen=True, slots=True)
 class TextUntil:
-    """Any text, in ordinary tokens, before the first of these closers, which isn't part of it."""
+    """Any text, in ordinary tokens, before the first of these closers, which isn't part of it.
+
+    A limit may cut it if it `may_be_cut`, as what a message says beside its calls; other text is always closed.
+    """
 
     closers: tuple[str, ...]
+    may_be_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class JsonValue:
-    """The text of a value that the schema allows, any value if the schema is empty: as JSON, or as a Python literal."""
+    """The text of a value that the schema allows, any value if the schema is empty: as JSON, or as a Python literal.
+
+    `closers` are texts that end the value wherever they stand: no string in it contains one, except with an escape.
+    """
 
     schema: JSONSchema
     is_python: bool = False
+    closers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

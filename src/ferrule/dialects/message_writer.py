@@ -11,19 +11,18 @@ from itertools import groupby
 
 from ferrule.conversation import MalformedCall, Part, Reasoning, Text, ToolCall
 from ferrule.dialects.family import NO_PARALLEL, NO_TEXT_BESIDE, Family
-from ferrule.dialects.framing.turns import Turns
+from ferrule.dialects.framing.turns import PLAIN_TURNS, Turns
 from ferrule.dialects.segments import Content, Control, TextSegment
 from ferrule.errors import DialectError
 
 _LIMITS = frozenset({NO_PARALLEL, NO_TEXT_BESIDE})
-_PLAIN = Turns(user=("", ""), assistant="", end="", results=("", ""))
 
 
 def write_parts(
     family: Family,
     parts: tuple[Part, ...],
     write_calls: Callable[[Sequence[ToolCall]], Iterable[TextSegment]],
-    turns: Turns = _PLAIN,
+    turns: Turns = PLAIN_TURNS,
     opens: str = "",
 ) -> Iterator[TextSegment]:
     """The parts as segments, none of them empty; consecutive calls are passed to `write_calls` together.

@@ -53,10 +53,12 @@ class Dialect(Protocol):
         """The whole conversation as segments."""
         ...
 
-    def grammar(self, tools: Sequence[ToolSpec], choice: str | None) -> Grammar | None:
+    def grammar(self, tools: Sequence[ToolSpec], choice: str | None, *, opens: str = "") -> Grammar | None:
         """What a message can be where these tools are offered, for an engine that keeps to it; None: any text.
 
-        `choice` is that of the settings: `auto`, `required`, `none`, or the name of a tool.
+        `choice` is that of the settings: `required` or the name of a tool for exactly one call, `auto` (or None) for
+        text and perhaps a call after it, `none`. `opens` is how the prompt ended: reasoning that it opened comes first.
+        Raises `DialectError`, naming the tool, for one whose calls can't be described, or that isn't offered.
         """
         ...
 
@@ -75,11 +77,3 @@ class Dialect(Protocol):
         them, the control tokens inside it: without those it is just text.
         """
         ...
-
-
-class WithoutGrammar:
-    """What a dialect that declares no grammar has of it."""
-
-    def grammar(self, tools: Sequence[ToolSpec], choice: str | None) -> Grammar | None:  # noqa: ARG002
-        """None: a message may be any text."""
-        return None

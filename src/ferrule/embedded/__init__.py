@@ -26,6 +26,6 @@ def load_embedded_model(*, engine: EngineFactory | None = None) -> LocalModel:
     """The model in the package, which uses the calculator and any other tools. Nothing is downloaded."""
     from ferrule.models.local_checkpoints import load_local_model
 
-    model = load_local_model(find_embedded_folder(), name="embedded", engine=engine)
+    model = load_local_model(find_embedded_folder(), name="embedded", engine=engine or "numpy")
     model.tools_optional = False
     return model

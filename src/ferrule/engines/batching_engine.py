@@ -13,7 +13,7 @@ import numpy as np
 from ferrule._util.async_closing import AsyncClosing
 from ferrule.conversation import ImageInput
 from ferrule.engines.batch_decoder import BatchDecoder
-from ferrule.engines.constraints import GrammarMatcher, Vocabulary, VocabularyIndex
+from ferrule.engines.constraint_compiler import ConstraintCompiler
 from ferrule.engines.delivery import TokenChannel, TokenStream
 from ferrule.engines.prefixes import Ids
 from ferrule.engines.protocol import Finished, Sampling
@@ -42,7 +42,7 @@ class BatchingEngine(AsyncClosing):
         max_batch: int,
         memory: int,
         prefix_bytes: int,
-        vocabulary: Vocabulary | None,
+        constraints: ConstraintCompiler | None,
     ) -> None:
         if max_batch < 1 or prefix_bytes < 0:
             raise EngineError(f"max_batch {max_batch} must be 1 or more, prefix_bytes {prefix_bytes} 0 or more")
@@ -50,8 +50,7 @@ class BatchingEngine(AsyncClosing):
         self._decoder = decoder
         self._vocabulary_size = vocabulary_size
         self._memory = memory
-        self._vocabulary = vocabulary
-        self._index: VocabularyIndex | None = None
+        self._constraints = constraints
         self._scheduler = Scheduler(decoder, max_batch, memory, prefix_bytes)
         # The step thread references only the scheduler, so an engine that is dropped unclosed still ends it.
         weakref.finalize(self, self._scheduler.close)
@@ -72,12 +71,16 @@ class BatchingEngine(AsyncClosing):
         """
         if images:
             raise EngineError("images: this engine runs text models only")
-        matcher = self._compile(constraint, stop_ids)
+        if constraint is not None and self._constraints is None:
+            raise EngineError("constraint: this engine was opened without a vocabulary, and knows only ids")
         _check_sampling(sampling)
         prompt = self._check_prompt(ids)
         if len(prompt) >= self.context_length:
             return _refuse_full_context(len(prompt))
-        request = self._make_request(prompt, TokenSampler(sampling, matcher), stop_ids)
+        request = self._make_request(prompt, TokenSampler(sampling), stop_ids)
+        if constraint is not None and self._constraints is not None:
+            budget = len(request.ids) - len(prompt)
+            request.chooser.constraint = self._constraints.compile(constraint, tuple(stop_ids), budget)
 
         def start() -> TokenChannel:
             self._scheduler.submit(request)
@@ -87,8 +90,8 @@ class BatchingEngine(AsyncClosing):
 
     @property
     def can_constrain(self) -> bool:
-        """Whether it knows what its ids mean."""
-        return self._vocabulary is not None
+        """Whether it knows what its ids mean, and llguidance is installed where that is needed."""
+        return self._constraints is not None and self._constraints.is_available
 
     @property
     def occupied(self) -> int:
@@ -100,14 +103,6 @@ class BatchingEngine(AsyncClosing):
         thread = self._scheduler.close()
         if thread is not None:
             await asyncio.to_thread(thread.join)
-
-    def _compile(self, constraint: Grammar | None, stop_ids: Collection[int]) -> GrammarMatcher | None:
-        if constraint is None:
-            return None
-        if self._vocabulary is None:
-            raise EngineError("constraint: this engine was opened without a vocabulary, and knows only ids")
-        self._index = self._index or VocabularyIndex(self._vocabulary)
-        return GrammarMatcher(constraint, self._index, frozenset(stop_ids))
 
     def _check_prompt(self, ids: Sequence[int]) -> Ids:
         prompt = np.asarray(ids)

@@ -50,7 +50,7 @@ def read_config(path: Path) -> DecoderConfig:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise EngineError(f"can't read {path}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise EngineError(f"{path} is not JSON: {error}") from error
     if not isinstance(raw, dict):
         raise EngineError(f"{path} is not a JSON object")

@@ -15,6 +15,7 @@ import numpy as np
 
 from ferrule.engines.batching_engine import BatchingEngine
 from ferrule.engines.config import DecoderConfig, read_config
+from ferrule.engines.constraint_compiler import ConstraintCompiler
 from ferrule.engines.constraints import Vocabulary
 from ferrule.engines.decoder import TransformerDecoder
 from ferrule.engines.kv_cache import KeyValueCache
@@ -28,7 +29,8 @@ class NumpyEngine(BatchingEngine):
     """An `Engine` over a config and its tensors, by Hugging Face's names.
 
     `max_batch` conversations are computed at once, more wait; `prefix_bytes` limits what is kept between turns.
-    `context_length` may be shorter than the config's. `vocabulary`, as a tokenizer has it, is what a constraint needs.
+    `context_length` may be shorter than the config's. `vocabulary`, as a tokenizer has it, is what a constraint needs;
+    if the engine `tries_ids`, no llguidance either (see `GrammarMatcher`).
     Raises `EngineError` for weights that don't match the config.
     """
 
@@ -41,6 +43,7 @@ class NumpyEngine(BatchingEngine):
         prefix_bytes: int = 256 * 2**20,
         context_length: int | None = None,
         vocabulary: Vocabulary | None = None,
+        tries_ids: bool = False,
     ) -> None:
         if context_length is not None and not 1 <= context_length <= config.context_length:
             raise EngineError(f"context_length {context_length} is not between 1 and {config.context_length}")
@@ -53,7 +56,7 @@ class NumpyEngine(BatchingEngine):
             max_batch=max_batch,
             memory=sys.maxsize,
             prefix_bytes=prefix_bytes,
-            vocabulary=vocabulary,
+            constraints=None if vocabulary is None else ConstraintCompiler(vocabulary, tries_ids=tries_ids),
         )
 
     @classmethod
@@ -65,6 +68,7 @@ class NumpyEngine(BatchingEngine):
         prefix_bytes: int = 256 * 2**20,
         context_length: int | None = None,
         vocabulary: Vocabulary | None = None,
+        tries_ids: bool = False,
     ) -> Self:
         """Load the checkpoint in a folder with `config.json` and `model.safetensors`."""
         config = read_config(Path(folder) / "config.json")
@@ -76,6 +80,7 @@ class NumpyEngine(BatchingEngine):
             prefix_bytes=prefix_bytes,
             context_length=context_length,
             vocabulary=vocabulary,
+            tries_ids=tries_ids,
         )
 
     def weights_changed(self, weights: Mapping[str, Array] | None = None) -> None:

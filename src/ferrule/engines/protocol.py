@@ -42,14 +42,19 @@ class Sampling:
 class Sampled:
     """One sampled id. `logprob` is the raw log-softmax (natural logarithm) before temperature, top-k and top-p.
 
-    `forced` is True if a constraint left only one legal id. `constrained_logprob` is the log-softmax among the ids that
-    the constraint didn't refuse before this one was chosen, 0 where it is forced, and None where none was refused.
+    `forced` is True if a constraint left only one legal id, or put this one there to close a call before its budget
+    ends. `constrained_logprob` is the log-softmax among the ids that the constraint didn't refuse before this one was
+    chosen, 0 where it is forced, and None where none was refused. `sampling_logprob` is its log-probability in the
+    distribution that it was drawn from, after temperature, top-k, top-p and constraint: 0 at temperature 0, and where
+    it is forced. `weights_version` counts the changes of the weights before it was sampled: `weights_changed`.
     """
 
     id: int
     logprob: float
     forced: bool = False
     constrained_logprob: float | None = None
+    sampling_logprob: float = 0.0
+    weights_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Chooses the next id of each conversation in a batch, and returns its raw log-probability.
 
+Of a conversation with a constraint only legal ids are considered: each has the share of its probability among these.
+
 Each conversation that samples has its own generator, so its draws do not depend on the rest of the batch. Logits do, by
 about one part in a million: matrix products of other shapes are rounded differently. The same seed therefore gives the
 same ids in any batch, unless two probabilities are that close.
@@ -12,24 +14,32 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ferrule.engines.constraints import GrammarMatcher
+from ferrule.engines.constraints import GrammarMatcher, TokenConstraint, TokenMask
 from ferrule.engines.protocol import Sampling
 from ferrule.engines.weights import Array
 from ferrule.errors import EngineError
 
 COLDEST = float(np.finfo(np.float32).tiny)
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+_SHARES = _BITS.astype(np.float32)
+_PENALTIES = np.where(_BITS, np.float32(0), np.float32(-np.inf))
+"""What eight ids are multiplied with and what is added to them, by a byte of a mask: far faster than an index."""
+_PRECISE = 1e-30
+"""A sum of float32 from which on its logarithm is right."""
 
 
 class TokenSampler:
     """One conversation's `Sampling`, with the state of its generator, and where it is in its grammar."""
 
-    def __init__(self, sampling: Sampling, constraint: GrammarMatcher | None = None) -> None:
+    def __init__(self, sampling: Sampling, constraint: TokenConstraint | None = None) -> None:
         self.sampling = sampling
         self.constraint = constraint
         self.is_forced = False
         """Whether the constraint left one id only for the last one."""
         self.constrained_logprob: float | None = None
         """The last one's log-probability among the ids that the constraint left; None if it refused none."""
+        self.sampling_logprob = 0.0
+        """The last one's log-probability in the distribution that it was drawn from: 0 if it was the only choice."""
         self.failure: EngineError | None = None
         """Why there is no next id: the generation can't go on, the others of the batch can."""
         self.is_greedy = sampling.temperature == 0
@@ -49,35 +59,44 @@ def sample_ids(logits: Array, choosers: Sequence[TokenSampler]) -> tuple[list[in
     rows = np.arange(len(choosers))
     likeliest = logits.argmax(axis=1)
     highest = logits[rows, likeliest]
-    totals = np.exp(logits - highest[:, None]).sum(axis=1)
-    sampling = [row for row, chooser in enumerate(choosers) if not chooser.is_greedy]
-    ids = likeliest
-    if sampling:
-        ids = likeliest.copy()
-        ids[sampling] = _draw_ids(logits[sampling], [choosers[row] for row in sampling])
+    shares = np.exp(logits - highest[:, None])
+    totals = shares.sum(axis=1)
+    drawing = [row for row, one in enumerate(choosers) if one.constraint is None and not one.is_greedy]
+    ids = likeliest.copy()
+    if drawing:
+        ids[drawing] = _draw_ids(logits[drawing], [choosers[row] for row in drawing])
     for row, chooser in enumerate(choosers):
         if chooser.constraint is not None:
-            ids[row] = keep_legal(int(ids[row]), logits[row], chooser, chooser.constraint)
+            ids[row] = choose_legal(logits[row], chooser, chooser.constraint, shares[row])
     logprobs = logits[rows, ids] - highest - np.log(totals)
     if not np.isfinite(logprobs).all():
         raise EngineError("the model's logits are not finite numbers: its weights are damaged or overflow float32")
     return ids.tolist(), logprobs.tolist()
 
 
-def keep_legal(chosen: int, logits: Array, chooser: TokenSampler, constraint: GrammarMatcher) -> int:
-    """The chosen id, or one that is chosen in place of the illegal ones, which moves the constraint on.
+def choose_legal(logits: Array, chooser: TokenSampler, constraint: TokenConstraint, shares: Array | None = None) -> int:
+    """A legal id, by which the constraint goes on; any id, and the chooser's `failure`, if there is none.
 
-    Drawing again without what was illegal gives each legal id the share of its probability among these.
+    `shares` are the exponentials of the logits less the highest one, if they are known.
     """
+    try:
+        if chooser.is_greedy and isinstance(constraint, GrammarMatcher):
+            return _try_likeliest(logits, chooser, constraint)
+        return _choose_by_mask(logits, chooser, constraint, shares)
+    except EngineError as error:
+        chooser.failure = error
+        return 0
+
+
+def _try_likeliest(logits: Array, chooser: TokenSampler, constraint: GrammarMatcher) -> int:
+    """The likeliest legal id; only those that are likelier were refused when it is found."""
     chooser.is_forced = constraint.is_forced
-    scores = logits
+    scores, chosen = logits, int(logits.argmax())
     while not constraint.allows(chosen):
         scores = scores.copy() if scores is logits else scores
         scores[chosen] = -np.inf
-        if not np.isfinite(scores.max()):
-            chooser.failure = EngineError("constraint: no id continues what was sampled")
-            return chosen
-        chosen = int(scores.argmax() if chooser.is_greedy else _draw_ids(scores[None], [chooser])[0])
+        chosen = int(scores.argmax())
+        _check_legal(scores[chosen])
     constraint.advance(chosen)
     if chooser.is_forced:
         chooser.constrained_logprob = 0.0
@@ -86,13 +105,48 @@ def keep_legal(chosen: int, logits: Array, chooser: TokenSampler, constraint: Gr
     return chosen
 
 
+def _choose_by_mask(logits: Array, chooser: TokenSampler, constraint: TokenConstraint, shares: Array | None) -> int:
+    mask = constraint.mask()
+    count = int(np.bitwise_count(mask).sum())
+    legal_share = 0.0 if shares is None else float(shares @ _spread(_SHARES, mask, len(logits), 0))
+    scores = logits + _spread(_PENALTIES, mask, len(logits), -np.inf)
+    likeliest = int(scores.argmax())
+    _check_legal(scores[likeliest])
+    chosen = likeliest if chooser.is_greedy else int(_draw_ids(scores[None], [chooser])[0])
+    taken = constraint.advance(chosen)
+    chooser.is_forced = count == 1 or taken != chosen
+    if chooser.is_forced:
+        chooser.constrained_logprob = chooser.sampling_logprob = 0.0
+    elif count == len(logits):
+        chooser.constrained_logprob = None
+    elif legal_share > _PRECISE:
+        chooser.constrained_logprob = float(logits[chosen] - logits.max() - np.log(legal_share))
+    else:
+        chooser.constrained_logprob = _compute_logprob(scores, chosen)
+    return taken
+
+
+def _spread(table: Array, mask: TokenMask, size: int, missing: float) -> Array:
+    """What a table has for each id of a vocabulary, of which a mask may know fewer ids."""
+    values: Array = table.take(mask, axis=0).reshape(-1)[:size]
+    return values if len(values) == size else np.pad(values, (0, size - len(values)), constant_values=missing)
+
+
+def _check_legal(score: np.floating) -> None:
+    if score == -np.inf:
+        raise EngineError("constraint: no id continues what was sampled")
+
+
 def _compute_logprob(scores: Array, chosen: int) -> float:
     highest = scores.max()
     return float(scores[chosen] - highest - np.log(np.exp(scores - highest).sum()))
 
 
 def _draw_ids(logits: Array, choosers: Sequence[TokenSampler]) -> NDArray[np.intp]:
-    """Draw by the inverse of each row's cumulative distribution, one number from each row's generator."""
+    """Draw by the inverse of each row's cumulative distribution, one number from each row's generator.
+
+    Sets each chooser's `sampling_logprob`.
+    """
     temperatures = np.array([max(chooser.sampling.temperature, COLDEST) for chooser in choosers], np.float32)
     # Divided after subtracting the maximum: a tiny temperature then gives -inf and never inf - inf.
     scaled = (logits - logits.max(axis=1, keepdims=True)) / temperatures[:, None]
@@ -104,6 +158,9 @@ def _draw_ids(logits: Array, choosers: Sequence[TokenSampler]) -> NDArray[np.int
     # Rounding up to the total would choose an id after the last one with a probability.
     targets = np.minimum(targets, np.nextafter(totals, 0))
     drawn: NDArray[np.intp] = np.count_nonzero(cumulative <= targets[:, None], axis=1)
+    drawn_logprobs = scaled[np.arange(len(choosers)), drawn] - np.log(totals)
+    for chooser, logprob in zip(choosers, drawn_logprobs.tolist(), strict=True):
+        chooser.sampling_logprob = logprob
     return drawn
 
 

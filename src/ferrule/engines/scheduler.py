@@ -189,7 +189,17 @@ class Scheduler:
             request.ids[request.length] = sampled
             request.length += 1
             chooser = request.chooser
-            self._post(request, Sampled(sampled, logprob, chooser.is_forced, chooser.constrained_logprob))
+            self._post(
+                request,
+                Sampled(
+                    sampled,
+                    logprob,
+                    chooser.is_forced,
+                    chooser.constrained_logprob,
+                    chooser.sampling_logprob,
+                    self._weights_version,
+                ),
+            )
             if sampled in request.stop_ids:
                 self._post(request, request.make_finished("stop"))
             elif request.length == len(request.ids):

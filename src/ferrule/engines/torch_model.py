@@ -12,12 +12,9 @@ from typing import Any
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer, LinearAttentionLayer
 
+from ferrule.engines.families import RUN_FAMILIES, STATE_FAMILIES
 from ferrule.errors import EngineError
 
-ATTENTION_FAMILIES = ("gemma3_text", "gpt_oss", "llama", "nanochat", "ovis2", "qwen2_5_vl", "qwen3", "qwen3_vl")
-"""Their `model_type`. Each layer attends to all earlier positions, or to the last ones."""
-STATE_FAMILIES = ("lfm2", "qwen3_next")
-"""Some of their layers keep a state in place of positions."""
 _KNOWN_ATTENTION = ("sdpa", "eager")
 _ROPE_OF_EACH_LENGTH = ("dynamic", "longrope")
 _ROPE_REASON = "it rotates a position differently in a longer context, so that what was kept of a shorter one is wrong"
@@ -59,9 +56,8 @@ def inspect_model(model: Any) -> ModelShape:
     """Raises `EngineError` naming why a model can't be run."""
     config = model.config.get_text_config(decoder=True)
     family, name = model.config.model_type, f"{type(model).__name__} ({model.config.model_type})"
-    if family not in (*ATTENTION_FAMILIES, *STATE_FAMILIES):
-        known = ", ".join(sorted((*ATTENTION_FAMILIES, *STATE_FAMILIES)))
-        raise EngineError(f"{name} is not among the families that this engine runs: {known}")
+    if family not in RUN_FAMILIES:
+        raise EngineError(f"{name} is not among the families that this engine runs: {', '.join(RUN_FAMILIES)}")
     _check_config(name, config)
     embedding = model.get_input_embeddings()
     device = embedding.weight.device

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ferrule.engines.sampling import COLDEST, TokenSampler, keep_legal
+from ferrule.engines.sampling import COLDEST, TokenSampler, choose_legal
 from ferrule.errors import EngineError
 
 _LIKELIEST = 1024
@@ -23,12 +23,12 @@ def sample_ids(logits: Tensor, choosers: Sequence[TokenSampler]) -> tuple[list[i
     Raises `EngineError` if logits are not finite.
     """
     ids = logits.argmax(dim=1)
-    sampling = [row for row, chooser in enumerate(choosers) if not chooser.is_greedy]
-    if sampling:
-        ids[sampling] = _draw_ids(logits[sampling], [choosers[row] for row in sampling])
+    drawing = [row for row, one in enumerate(choosers) if one.constraint is None and not one.is_greedy]
+    if drawing:
+        ids[drawing] = _draw_ids(logits[drawing], [choosers[row] for row in drawing])
     for row, chooser in enumerate(choosers):
         if chooser.constraint is not None:
-            ids[row] = keep_legal(int(ids[row]), logits[row].cpu().numpy(), chooser, chooser.constraint)
+            ids[row] = choose_legal(logits[row].float().cpu().numpy(), chooser, chooser.constraint)
     logprobs = logits.gather(1, ids[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
     if not torch.isfinite(logprobs).all():
         raise EngineError("the model's logits are not finite numbers: its weights are damaged or overflow")
@@ -36,7 +36,10 @@ def sample_ids(logits: Tensor, choosers: Sequence[TokenSampler]) -> tuple[list[i
 
 
 def _draw_ids(logits: Tensor, choosers: Sequence[TokenSampler]) -> Tensor:
-    """Draw by the inverse of each row's cumulative distribution, one number from each row's generator."""
+    """Draw by the inverse of each row's cumulative distribution, one number from each row's generator.
+
+    Sets each chooser's `sampling_logprob`.
+    """
     temperatures = [max(chooser.sampling.temperature, COLDEST) for chooser in choosers]
     scaled = (logits - logits.amax(dim=1, keepdim=True)) / torch.tensor(temperatures, device=logits.device)[:, None]
     for row, chooser in zip(scaled, choosers, strict=True):
@@ -46,7 +49,11 @@ def _draw_ids(logits: Tensor, choosers: Sequence[TokenSampler]) -> Tensor:
     draws = torch.tensor([chooser.draw() for chooser in choosers], dtype=torch.float64, device=logits.device)
     # Rounding up to the total would choose an id after the last one with a probability.
     targets = torch.minimum(draws * totals, torch.nextafter(totals, torch.zeros_like(totals)))
-    return torch.searchsorted(cumulative, targets[:, None], right=True)[:, 0]
+    drawn = torch.searchsorted(cumulative, targets[:, None], right=True)
+    shares = scaled.gather(1, drawn)[:, 0].double() / totals
+    for chooser, logprob in zip(choosers, shares.log().tolist(), strict=True):
+        chooser.sampling_logprob = logprob
+    return drawn[:, 0]
 
 
 def _keep_likely(scaled: Tensor, top_k: int | None, top_p: float | None) -> None:

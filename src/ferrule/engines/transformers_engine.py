@@ -8,6 +8,7 @@ from typing import Any, Self
 import torch
 
 from ferrule.engines.batching_engine import BatchingEngine
+from ferrule.engines.constraint_compiler import ConstraintCompiler
 from ferrule.engines.constraints import Vocabulary
 from ferrule.engines.state_decoder import StateDecoder
 from ferrule.engines.torch_decoder import TorchDecoder
@@ -50,31 +51,24 @@ class TransformersEngine(BatchingEngine):
             max_batch=max_batch,
             memory=memory,
             prefix_bytes=memory,
-            vocabulary=vocabulary,
+            constraints=None if vocabulary is None else ConstraintCompiler(vocabulary),
         )
 
     @classmethod
     def load(
         cls,
-        folder_or_name: str | Path,
+        folder: str | Path,
         *,
         dtype: str | torch.dtype = "auto",
         device_map: Any = None,
-        revision: str | None = None,
         trust_remote_code: bool = False,
         **settings: Any,
     ) -> Self:
-        """Load a checkpoint from a folder, or by its name on Hugging Face's hub; `settings` are those of the engine."""
-        from transformers import AutoModelForCausalLM
+        """Load the checkpoint in a folder, as `load_model` does; `settings` are those of the engine."""
+        from ferrule.engines.torch_loading import load_model
 
-        model = AutoModelForCausalLM.from_pretrained(
-            folder_or_name,
-            dtype=dtype,
-            device_map=device_map,
-            revision=revision,
-            trust_remote_code=trust_remote_code,
-        )
-        return cls(model, **settings)
+        loaded = load_model(Path(folder), dtype=dtype, device_map=device_map, trust_remote_code=trust_remote_code)
+        return cls(loaded, **settings)
 
     def weights_changed(self) -> None:
         """See `Engine.weights_changed`. Change them while nothing is generating: a step that runs meanwhile would mix

@@ -141,6 +141,11 @@ def message_to_json(message: Message, blobs: ImageBlobs | None = None, where: st
             "dialect": sampled.dialect,
             "stop": sampled.stop,
         }
+        if sampled.sampling_logprobs:
+            drawn = [value_to_json(logprob, where) for logprob in sampled.sampling_logprobs]
+            data["sampled"]["sampling_logprobs"] = drawn
+        if sampled.weights_versions:
+            data["sampled"]["weights_versions"] = [list(run) for run in sampled.weights_versions]
     if message.extra:
         data["extra"] = value_to_json(dict(message.extra), f"{where}, extra")
     return data
@@ -314,22 +319,43 @@ def _result_from_json(data: Mapping[str, Any], blobs: ImageBlobs | None, where: 
 def _sampled_from_json(data: Any, where: str) -> SampledTokens:
     if not isinstance(data, Mapping):
         raise ConversationError(f"{where} must be an object with ids, logprobs and where they are from")
-    _refuse_unknown(data, where, ("ids", "logprobs", "tokenizer_fingerprint", "dialect", "stop"))
+    known = ("ids", "logprobs", "tokenizer_fingerprint", "dialect", "stop", "sampling_logprobs", "weights_versions")
+    _refuse_unknown(data, where, known)
     ids = _get_field(data, "ids", list, where)
-    logprobs = [value_from_json(one, where) for one in _get_field(data, "logprobs", list, where)]
-    if not all(isinstance(one, int) and not isinstance(one, bool) for one in ids):
+    if not all(map(_is_whole, ids)):
         raise ConversationError(f"{where}: ids must be whole numbers")
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in logprobs):
-        raise ConversationError(f"{where}: logprobs must be numbers")
-    if len(ids) != len(logprobs):
-        raise ConversationError(f"{where}: there are {len(ids)} ids and {len(logprobs)} logprobs; give one for each")
+    drawn = "sampling_logprobs" in data
     return SampledTokens(
         tuple(ids),
-        tuple(map(float, logprobs)),
+        _logprobs_from_json(data, "logprobs", len(ids), where),
         _get_field(data, "tokenizer_fingerprint", str, where),
         _get_field(data, "dialect", str, where),
         _get_one_of(data, "stop", get_args(StopReason), where),
+        _logprobs_from_json(data, "sampling_logprobs", len(ids), where) if drawn else (),
+        _versions_from_json(data, len(ids), where) if "weights_versions" in data else (),
     )
+
+
+def _logprobs_from_json(data: Mapping[str, Any], name: str, count: int, where: str) -> tuple[float, ...]:
+    logprobs = [value_from_json(one, where) for one in _get_field(data, name, list, where)]
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in logprobs):
+        raise ConversationError(f"{where}: {name} must be numbers")
+    if count != len(logprobs):
+        raise ConversationError(f"{where}: there are {count} ids and {len(logprobs)} {name}; give one for each")
+    return tuple(map(float, logprobs))
+
+
+def _versions_from_json(data: Mapping[str, Any], count: int, where: str) -> tuple[tuple[int, int], ...]:
+    runs = _get_field(data, "weights_versions", list, where)
+    if not all(isinstance(run, list) and len(run) == 2 and all(map(_is_whole, run)) for run in runs):
+        raise ConversationError(f"{where}: weights_versions must be pairs of a version and a number of ids")
+    if sum(number for _, number in runs) != count:
+        raise ConversationError(f"{where}: there are {count} ids, and weights_versions are for another number of them")
+    return tuple((version, number) for version, number in runs)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 _SHORT = Repr()

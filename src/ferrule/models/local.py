@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import groupby, takewhile
+from typing import TYPE_CHECKING
 
 from ferrule._util.async_closing import AsyncClosing
-from ferrule.capabilities import Capabilities
+from ferrule.capabilities import Capabilities, Loss
 from ferrule.conversation import (
     Conversation,
     MalformedCall,
@@ -39,7 +40,13 @@ from ferrule.events import (
     Usage,
 )
 from ferrule.models.confidence import CallSpans
-from ferrule.models.protocol import BASIC_SETTINGS, CallGuide, ModelSettings, refuse_unknown_settings
+from ferrule.models.protocol import (
+    BASIC_SETTINGS,
+    CallGuide,
+    ModelSettings,
+    refuse_unknown_settings,
+    refuse_unoffered_choice,
+)
 from ferrule.tokens.render import (
     History,
     ImageTokens,
@@ -51,6 +58,11 @@ from ferrule.tokens.render import (
 )
 from ferrule.tokens.tokenizer import Detokenizer, Tokenizer
 from ferrule.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from ferrule.models.call_grammars import CallGrammars
+
+_ADVICE = "one with a vocabulary does, once llguidance is installed: pip install 'ferrule[local]'"
 
 
 class LocalModel(AsyncClosing):
@@ -65,13 +77,17 @@ class LocalModel(AsyncClosing):
         history: History = "as_sampled",
         image_tokens: ImageTokens | None = None,
         guide: CallGuide | None = None,
+        strict_tools: bool = False,
     ) -> None:
         """`history`: how earlier messages are written if the dialect rewrites history; see `prepare_history`.
 
         `image_tokens`: the ids that represent an image, as in the checkpoint's image processor. Without them
         images become notes, and losses.
 
-        `guide`: what steers its calls; without one nothing is constrained or held back.
+        `guide`: what steers its calls, in the place of `choice` and `strict_tools`.
+
+        `strict_tools`: every call fits the schema of its tool, also where the model chooses whether it makes one, as
+        `choice` ensures for those that it must make. Needs an engine that can constrain.
         """
         if guide is not None and not isinstance(guide, CallGuide):
             raise ModelError(f"a guide has constrain, holds_calls and review: see CallGuide; {guide!r} isn't one")
@@ -79,6 +95,8 @@ class LocalModel(AsyncClosing):
             raise ModelError(
                 f"{type(engine).__name__} lacks can_constrain: True if generate takes a constraint, else False"
             )
+        if strict_tools and not getattr(engine, "can_constrain", False):
+            raise ModelError(f"strict_tools: {name} has an engine that can't constrain what it samples; {_ADVICE}")
         self.name = name
         self.history: History = history
         self.engine = engine
@@ -86,6 +104,8 @@ class LocalModel(AsyncClosing):
         self.dialect = dialect
         self.image_tokens = image_tokens
         self.guide = guide
+        self.strict_tools = strict_tools
+        self._grammars: CallGrammars | None = None
         self.tools_optional = True
         """Whether it can be asked without the tools that it knows: see `Capabilities`."""
 
@@ -93,7 +113,8 @@ class LocalModel(AsyncClosing):
     def capabilities(self) -> Capabilities:
         """The dialect's capabilities, without images where their tokens aren't known, and with the settings that
         sampling honours."""
-        capabilities = replace(self.dialect.capabilities, settings=BASIC_SETTINGS, tools_optional=self.tools_optional)
+        settings = self._list_settings()
+        capabilities = replace(self.dialect.capabilities, settings=settings, tools_optional=self.tools_optional)
         if self.image_tokens is None:
             capabilities = replace(capabilities, user_images=False, image_results=False)
         return capabilities
@@ -102,23 +123,28 @@ class LocalModel(AsyncClosing):
         self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> AsyncGenerator[Event, None]:
         """See `Model.stream`."""
-        refuse_unknown_settings(settings, BASIC_SETTINGS, self.name)
+        self._check_settings(settings, tools)
+        if settings.choice == "none":
+            tools = ()
         layout = self._make_layout(conversation, tools)
-        if layout.losses:
-            yield LossesReported(layout.losses)
         prompt = encode_layout(layout, self.tokenizer, self.image_tokens, with_prompt=True)
+        # What the engine refuses as too long needs none, and there it would take gigabytes.
+        fits = len(prompt.ids) < self.context_length
+        constraint, losses = self._make_constraint(conversation, tools, settings, layout) if fits else (None, ())
+        if layout.losses or losses:
+            yield LossesReported((*layout.losses, *losses))
         stops = self._find_ids(layout.stops)
         draft = self._begin_message(layout, tools, conversation.next_call_number)
         held = _HeldCalls(is_on=self.guide is not None and self.guide.holds_calls)
-        # What the engine refuses as too long needs none, and there it would take gigabytes.
-        fits = len(prompt.ids) < self.context_length
-        constraint = self._make_constraint(conversation, tools, settings) if fits else None
         finished: Finished | None = None
         generation = self.engine.generate(
             prompt.ids,
             # A seed belongs to a conversation: its later messages must not repeat the draws of the first.
             sampling=_make_sampling(settings, len(conversation)),
-            stop_ids=(*stops, *self._find_ids(layout.forbidden_tokens)),
+            # A grammar has no forbidden tokens, and ends with what ends a message.
+            stop_ids=stops
+            if constraint is not None and self.guide is None
+            else (*stops, *self._find_ids(layout.forbidden_tokens)),
             images=prompt.images,
             constraint=constraint,
         )
@@ -149,13 +175,35 @@ class LocalModel(AsyncClosing):
             yield event
         yield MessageFinished(message, usage, stop, prompt.ids, prompt.images, confidences)
 
+    def _list_settings(self) -> frozenset[str]:
+        """The settings that sampling honours: a guide says by itself what is called."""
+        can_choose = self.guide is None and getattr(self.engine, "can_constrain", False)
+        return BASIC_SETTINGS | {"choice"} if can_choose else BASIC_SETTINGS
+
+    def _check_settings(self, settings: ModelSettings, tools: Sequence[ToolSpec]) -> None:
+        honoured = self._list_settings()
+        if settings.choice is not None and "choice" not in honoured:
+            why = "its guide says which calls it makes" if self.guide is not None else f"its engine can't; {_ADVICE}"
+            raise ModelError(f"{self.name} doesn't support choice: {why}")
+        refuse_unknown_settings(settings, honoured, self.name)
+        refuse_unoffered_choice(settings, tools, self.name)
+
     def _make_constraint(
-        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings
-    ) -> Grammar | None:
-        """What the next message can be; None if it may be any text."""
-        if self.guide is None or not self.engine.can_constrain:
-            return None
-        return self.guide.constrain(conversation, tools, settings)
+        self, conversation: Conversation, tools: Sequence[ToolSpec], settings: ModelSettings, layout: Layout
+    ) -> tuple[Grammar | None, tuple[Loss, ...]]:
+        """What the next message can be, and what of the schemas that doesn't ensure; None if it may be any text."""
+        if self.guide is not None:
+            can_constrain = self.engine.can_constrain
+            return (self.guide.constrain(conversation, tools, settings) if can_constrain else None), ()
+        choice = settings.choice or "auto"
+        if not tools or (choice == "auto" and not self.strict_tools):
+            return None, ()
+        if self._grammars is None:
+            from ferrule.models.call_grammars import CallGrammars
+
+            self._grammars = CallGrammars(self.dialect)
+        made = self._grammars.make(tools, choice, _get_opening(layout), self.name)
+        return (made.grammar, made.losses) if made is not None else (None, ())
 
     def _find_ids(self, names: Iterable[str]) -> list[int]:
         """The ids of those control tokens that the tokenizer has."""
@@ -163,18 +211,23 @@ class LocalModel(AsyncClosing):
 
     def _begin_message(self, layout: Layout, tools: Sequence[ToolSpec], first_call: int) -> _SampledMessage:
         """An empty message, with the reader of what will be sampled."""
-        prompt = "".join(segment.text for segment in layout.prompt if isinstance(segment, Control | Content))
         reader = self.dialect.reader(
             tools,
             first_call=first_call,
-            opens=layout.opens + prompt,
+            opens=_get_opening(layout),
             spelled_out=find_spelled_markers(self.dialect, self.tokenizer),
         )
         return _SampledMessage(Detokenizer(self.tokenizer), reader, MessageParts(first_call))
 
     def _make_message(self, draft: _SampledMessage, stop: StopReason) -> Message:
         sampled = SampledTokens(
-            tuple(draft.ids), tuple(draft.logprobs), self.tokenizer.fingerprint, self.dialect.name, stop
+            tuple(draft.ids),
+            tuple(draft.logprobs),
+            self.tokenizer.fingerprint,
+            self.dialect.name,
+            stop,
+            tuple(draft.sampling_logprobs),
+            tuple((version, len(list(run))) for version, run in groupby(draft.weights_versions)),
         )
         return Message("assistant", tuple(draft.gathered.parts), sampled if draft.ids else None)
 
@@ -218,6 +271,8 @@ class _SampledMessage:
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     constrained_logprobs: list[float] = field(default_factory=list)
+    sampling_logprobs: list[float] = field(default_factory=list)
+    weights_versions: list[int] = field(default_factory=list)
     spans: CallSpans = field(default_factory=CallSpans)
 
     def feed(self, batch: Iterable[Sampled]) -> list[ReaderEvent]:
@@ -227,6 +282,8 @@ class _SampledMessage:
             self.logprobs.append(token.logprob)
             constrained = token.constrained_logprob
             self.constrained_logprobs.append(token.logprob if constrained is None else constrained)
+            self.sampling_logprobs.append(token.sampling_logprob)
+            self.weights_versions.append(token.weights_version)
         events: list[ReaderEvent] = []
         for text, is_control in self.detokenizer.feed(self.ids[start:]):
             events += self.reader.feed(text, is_control)
@@ -261,6 +318,11 @@ class _HeldCalls:
             return events
         self.events += events
         return []
+
+
+def _get_opening(layout: Layout) -> str:
+    """How the prompt ends, with a marker from before that is still open."""
+    return layout.opens + "".join(segment.text for segment in layout.prompt if isinstance(segment, Control | Content))
 
 
 def _get_text_before_calls(message: Message) -> str:

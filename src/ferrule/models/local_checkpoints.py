@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ferrule.dialects import get_dialect
 from ferrule.dialects.families.nanochat_tools import find_frame
@@ -18,8 +19,9 @@ from ferrule.tokens.tokenizer import ByteTokenizer, Tokenizer, read_tokenizer_fi
 from ferrule.tokens.word_tokenizer import WordTokenizer
 
 if TYPE_CHECKING:
-    from ferrule.engines import EngineFactory
+    from ferrule.engines import Engine, EngineFactory
     from ferrule.engines.numpy_engine import NumpyEngine
+    from ferrule.models.checkpoints.engines import EngineName
 
 EMBEDDED_MODEL = "ferrule.embedded:load_embedded_model"
 """What loads the model in the package: a string, as that stands on a floor above."""
@@ -28,50 +30,98 @@ GUIDES = {"nanochat-tools": "ferrule.embedded.guide:load_guide"}
 isn't there in a checkout."""
 
 
-def load_local_model(
-    folder: Path | str,
+def load_local_model(  # noqa: PLR0913 - each option by its name, as model("local:…", …) takes them
+    checkpoint: Path | str,
     *,
     name: str | None = None,
     dialect: str | None = None,
-    engine: EngineFactory | None = None,
+    engine: EngineName | EngineFactory | None = None,
     history: History = "as_sampled",
     image_tokens: ImageTokens | None = None,
+    revision: str | None = None,
+    dtype: str | None = None,
+    device_map: Any = None,
+    trust_remote_code: bool | None = None,
+    max_batch: int | None = None,
+    context_length: int | None = None,
+    kv_memory: int | None = None,
 ) -> LocalModel:
     """A checkpoint in Hugging Face's layout.
 
     Args:
-        folder: where `config.json`, `model.safetensors` and `tokenizer.json` are.
-        name: what the model is called in messages; `local:<folder>` if left out.
+        checkpoint: the folder of `config.json`, the weights and `tokenizer.json`, or a name on Hugging Face's hub,
+            `ORG/NAME`, which is downloaded unless it is in the hub's cache.
+        name: what the model is called in messages; `local:<checkpoint>` if left out.
         dialect: a name that `get_dialect` accepts. Without it the model is framed by its own chat template, in the
             notation of the detected family.
-        engine: opens the checkpoint, given the folder; `NumpyEngine.load` if left out. Any engine that uses the ids
+        engine: `numpy`, `transformers`, or a function that opens the folder with another. Without it, numpy runs what
+            it can if that is small, and transformers the rest; see `choose_engine`. Any engine that uses the ids
             of `tokenizer.json` will do, whatever else it needs from the folder.
         history: how earlier messages are written if the dialect rewrites history; see `prepare_history`.
         image_tokens: the ids that represent an image; see `LocalModel`.
+        revision: a branch, tag or commit, for a name on the hub.
+        dtype: what transformers computes in: `float32`, `bfloat16`, `float16`, or `auto`, as the checkpoint says.
+        device_map: where transformers puts the weights: `cpu`, `cuda`, `cuda:1`, `mps`, or a map of several devices.
+            Without it, `cuda` if there is one, or else `cpu`.
+        trust_remote_code: whether Python files of the checkpoint may be run.
+        max_batch: the most conversations that are computed at once.
+        context_length: the most ids of a conversation, if fewer than the checkpoint allows.
+        kv_memory: the most bytes of keys and values that transformers' engine keeps.
 
     A checkpoint of the embedded model's dialect, `nanochat-tools`, is steered as that is: see `CallGuide`.
 
-    Raises `ModelError` for a folder without a model, or with an unknown dialect, and `EngineError`.
+    Raises `ModelError` for a folder without a model, or with an unknown dialect, `ProviderError` where the hub refuses
+    or can't be reached, `SettingsError`, `TokenizerError` and `EngineError`.
     """
-    folder = Path(folder)
-    for needed in ("config.json", "model.safetensors", "tokenizer.json") if engine is None else ("tokenizer.json",):
-        if not (folder / needed).is_file():
-            inside = folder / "model"
-            hint = f"; there is one in {inside}" if (inside / needed).is_file() else ""
-            raise ModelError(f"{folder} contains no model: {needed} is missing{hint}")
     if history not in get_args(History):
         raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
+    given = {"dtype": dtype, "device_map": device_map, "trust_remote_code": trust_remote_code or None,
+             "max_batch": max_batch, "context_length": context_length, "kv_memory": kv_memory}  # fmt: skip
+    options = {option: value for option, value in given.items() if value is not None}
+    folder = find_checkpoint(checkpoint, revision, with_code=bool(trust_remote_code))
+    _check_files(folder, ("tokenizer.json",) if callable(engine) else ("config.json", "tokenizer.json"))
     tokenizer = read_tokenizer(folder / "tokenizer.json")
-    framing = _choose_dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
+    framing = choose_dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
+    guide = _load_guide(framing, folder)
     return LocalModel(
-        _open_engine(folder, tokenizer) if engine is None else engine(folder),
+        _open_engine(folder, tokenizer, framing, engine, options),
         tokenizer,
         framing,
-        name or f"local:{folder}",
+        name or f"local:{checkpoint}",
         history,
         image_tokens,
-        _load_guide(framing, folder),
+        guide,
     )
+
+
+def find_checkpoint(
+    checkpoint: Path | str, revision: str | None = None, *, with_weights: bool = True, with_code: bool = False
+) -> Path:
+    """The folder of a checkpoint: itself, or that of a name on the hub, in the hub's cache.
+
+    What of such a name is fetched are its weights, `with_code` its Python files, and the rest. Raises `ModelError` if
+    there is none, and what `fetch_checkpoint` raises.
+    """
+    folder = Path(checkpoint).expanduser()
+    if folder.is_dir():
+        if revision is not None:
+            raise SettingsError(f"revision {revision!r} is for a name on the hub, and {checkpoint} is a folder")
+        return folder
+    from ferrule.models.checkpoints.hub import fetch_checkpoint, is_hub_name
+
+    if folder.exists():
+        raise ModelError(f"{checkpoint} is a file; name the folder of the checkpoint")
+    if isinstance(checkpoint, str) and is_hub_name(checkpoint):
+        return fetch_checkpoint(checkpoint, revision, with_weights=with_weights, with_code=with_code)
+    raise ModelError(f"there is no folder {checkpoint}; give that of a checkpoint, or a name on the hub, ORG/NAME")
+
+
+def _check_files(folder: Path, needed: Iterable[str]) -> None:
+    for name in needed:
+        if not (folder / name).is_file():
+            from ferrule.models.checkpoints.files import check_file
+
+            check_file(folder, name)  # knows what to do about it
 
 
 def _load_guide(dialect: Dialect, folder: Path) -> CallGuide | None:
@@ -81,10 +131,42 @@ def _load_guide(dialect: Dialect, folder: Path) -> CallGuide | None:
     return guide
 
 
-def _open_engine(folder: Path, tokenizer: Tokenizer) -> NumpyEngine:
+def _open_engine(
+    folder: Path,
+    tokenizer: Tokenizer,
+    dialect: Dialect,
+    engine: EngineName | EngineFactory | None,
+    options: dict[str, Any],
+) -> Engine:
+    """Open the weights. Raises `ModelError`, `EngineError`, and `SettingsError` for an option of another engine."""
+    if callable(engine):
+        if options:
+            raise SettingsError(
+                f"{next(iter(options))}=… is for ferrule's engines; the function {engine} opens its own"
+            )
+        return engine(folder)
+    if engine is None:
+        from ferrule.models.checkpoints.engines import choose_engine
+
+        engine = choose_engine(folder, dialect.name, options).name
+    if engine == "numpy":
+        return _open_numpy_engine(folder, tokenizer, options, has_guide=dialect.name in GUIDES)
+    if engine == "transformers":
+        from ferrule.models.checkpoints.engines import open_transformers_engine
+
+        return open_transformers_engine(folder, tokenizer, options)
+    raise SettingsError(f"engine: {engine!r} is neither numpy nor transformers, nor a function that opens a folder")
+
+
+def _open_numpy_engine(folder: Path, tokenizer: Tokenizer, options: dict[str, Any], *, has_guide: bool) -> NumpyEngine:
     from ferrule.engines.numpy_engine import NumpyEngine
 
-    return NumpyEngine.load(folder, vocabulary=tokenizer)
+    foreign = next((name for name in options if name not in ("max_batch", "context_length")), None)
+    if foreign is not None:
+        raise SettingsError(f"{foreign}=… is for engine='transformers'; numpy's computes in float32 on the CPU")
+    _check_files(folder, ("model.safetensors",))
+    # A guide's confidences were measured with ids that are tried, and it needs nothing but the package.
+    return NumpyEngine.load(folder, vocabulary=tokenizer, tries_ids=has_guide, **options)
 
 
 def read_tokenizer(path: Path | str) -> Tokenizer:
@@ -98,7 +180,7 @@ def read_tokenizer(path: Path | str) -> Tokenizer:
     return HuggingFaceTokenizer(file)
 
 
-def _choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
+def choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
     """Nanochat's, with or without an offer, if its tokens exist: no template can express results inside a turn.
     Otherwise the template's dialect."""
     if frame := find_frame(tokenizer.control):

@@ -112,7 +112,7 @@ def _get_provider_model(provider: str, name: str, options: dict[str, Any]) -> Mo
     if provider == "local":
         from ferrule.models.local_checkpoints import load_local_model
 
-        return load_local_model(Path(name), **options)
+        return load_local_model(name, **options)
     from ferrule.models.providers import PROVIDERS
 
     return make_hosted_model(provider, name, **options) if provider in PROVIDERS else None

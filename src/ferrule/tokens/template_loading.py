@@ -44,6 +44,22 @@ def has_chat_template(folder: Path) -> bool:
     return bool(_list_templates(folder, _read_settings(folder / "tokenizer_config.json")))
 
 
+def find_template_file(folder: Path) -> Path | None:
+    """The file that the chat template of a folder is in; None without one. Raises `TokenizerError`."""
+    settings = _read_settings(folder / "tokenizer_config.json")
+    if not _list_templates(folder, settings):
+        return None
+    for path in (*_list_template_files(folder), folder / "chat_template.jinja"):
+        if path.is_file():
+            return path
+    return folder / ("tokenizer_config.json" if settings.get("chat_template") else "chat_template.json")
+
+
+def _list_template_files(folder: Path) -> list[Path]:
+    """The files of named templates, the one for tools first: it is the one that is used."""
+    return sorted((folder / "additional_chat_templates").glob("*.jinja"), key=lambda path: path.stem != "tool_use")
+
+
 def _read_settings(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
@@ -59,9 +75,8 @@ def _read_settings(path: Path) -> dict[str, Any]:
 def _list_templates(folder: Path, settings: dict[str, Any]) -> dict[str, str]:
     """The templates by name, including `default` and `tool_use`: separate files override the configuration, which
     overrides the file for image processors."""
-    paths = sorted((folder / "additional_chat_templates").glob("*.jinja"))
     found = {}
-    for path in (*paths, folder / "chat_template.jinja"):
+    for path in (*_list_template_files(folder), folder / "chat_template.jinja"):
         if path.is_file():
             try:
                 found["default" if path.parent == folder else path.stem] = path.read_text(encoding="utf-8")

@@ -87,13 +87,14 @@ _check: ContextVar[_Check] = ContextVar("_check")
 
 
 class SchemaValidator:
-    """Checks values against one schema. `unchecked_rules` lists the rules that aren't enforced, and why.
+    """Checks values against one schema, or against a `part` of it, whose references are those of the schema.
 
-    Raises jsonschema's `SchemaError` for an invalid JSON Schema, `RecursionError` if it is nested too deeply and
-    `TooManySteps` if it is too large to be checked.
+    `unchecked_rules` lists the rules of the schema that aren't enforced, and why. Raises jsonschema's `SchemaError` for
+    an invalid JSON Schema, `RecursionError` if it is nested too deeply and `TooManySteps` if it is too large to be
+    checked.
     """
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any], part: Mapping[str, Any] | None = None) -> None:
         import jsonschema
         from jsonschema.exceptions import SchemaError
         from referencing import Registry
@@ -111,19 +112,23 @@ class SchemaValidator:
             unchecked.append("unevaluatedProperties: it isn't checked beside patternProperties")
         self.unchecked_rules = tuple(unchecked)
         # An empty registry: without it, jsonschema would fetch what `$ref` names.
-        self._validator = _make_bounded(kind)(schema, registry=Registry(), _resolver=_make_resolver(kind, schema))
+        resolver = _make_resolver(kind, schema)
+        checked = schema if part is None else part
+        self._validator = _make_bounded(kind)(checked, registry=Registry(), _resolver=resolver)
 
     def errors(self, value: Any) -> list[Any]:
         """jsonschema's errors. Raises `TooManySteps`, `RecursionError` and jsonschema's errors for references."""
         return _collect_errors(self._validator, value, _Check(self._allowed, self._skips_unevaluated, MAX_STEPS))
 
 
-def make_validator(schema: Mapping[str, Any]) -> tuple[SchemaValidator | None, str]:
-    """Make the validator of a schema, or say why there is none."""
+def make_validator(
+    schema: Mapping[str, Any], part: Mapping[str, Any] | None = None
+) -> tuple[SchemaValidator | None, str]:
+    """Make the validator of a schema, or of a part of it, or say why there is none."""
     from jsonschema import SchemaError
 
     try:
-        return SchemaValidator(schema), ""
+        return SchemaValidator(schema, part), ""
     except SchemaError as error:
         return None, f"not a JSON Schema at {format_path(list(error.absolute_path))}: {error.message}"
     except RecursionError:

@@ -26,6 +26,7 @@ from ferrule.session.terminal.approver import TerminalApprover
 from ferrule.session.terminal.call_display import CallDisplay
 from ferrule.tools.decorator import Tool, tool
 from ferrule.tools.intent import Effect, Intent
+from tables import each_case
 
 ASK = Policy(profile="ask")
 
@@ -58,7 +59,7 @@ def test_a_call_is_shown_and_answered():
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("typed", "text"),
     [
         ("YES\n", "a "),
@@ -149,8 +150,8 @@ def test_all_of_something_long_is_shown_page_by_page():
     assert f"begin{'x' * 1_000}end" in whole
 
 
-@pytest.mark.parametrize("answer", ["y", "yes go on", "Y,", "a", "p"])
-@pytest.mark.parametrize("look", ["m", "v"])
+@each_case("answer", ["y", "yes go on", "Y,", "a", "p"])
+@each_case("look", ["m", "v"])
 def test_a_yes_does_not_count_before_all_was_shown(answer: str, look: str):
     output = io.StringIO()
     approver = TerminalApprover(io.StringIO(f"{answer}\n{look}\n{answer}\n"), output)

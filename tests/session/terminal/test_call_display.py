@@ -17,6 +17,7 @@ from ferrule.execution.decisions import ApprovalRequest, Decision
 from ferrule.session.terminal.call_display import CallDisplay
 from ferrule.tools.decorator import tool
 from ferrule.tools.intent import Diff, Effect, ImageRef, Intent
+from tables import each_case
 
 WORKSPACE = "/ws"
 
@@ -61,8 +62,8 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("width", [20, 80, 200])
-@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+@each_case("width", [20, 80, 200])
+@each_case("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_no_text_hides_moves_or_passes_for_ours(hostile: str, width: int) -> None:
     requests = [
         ask(Intent(preview=f"$ {hostile}\n{hostile}")),
@@ -99,7 +100,7 @@ def test_a_new_file_and_its_lines_are_counted() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before", "after", "shown"),
     [
         ("a\n", "a", ["  │ -a", "  │ +a", "  │ \\ No newline at end of file"]),

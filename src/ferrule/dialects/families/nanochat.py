@@ -17,9 +17,9 @@ from dataclasses import replace
 from ferrule.capabilities import Capabilities, Loss, adapt
 from ferrule.conversation import Conversation, MalformedCall, Message, Reasoning, ToolCall, ToolResult
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_REASONING, Family
+from ferrule.dialects.grammar import Grammar, GrammarSequence, MarkerText
 from ferrule.dialects.message_writer import write_parts
-from ferrule.dialects.notations.expression import ExpressionSyntax
-from ferrule.dialects.protocol import WithoutGrammar
+from ferrule.dialects.notations.expression import ExpressionSyntax, make_expression_grammar
 from ferrule.dialects.reader.calls import Calls
 from ferrule.dialects.reader.message import MessageMarkers, MessageReader, ReadableSyntax
 from ferrule.dialects.segments import Content, Control, Layout, SampledIds, Segment, TextSegment, mask_segments
@@ -54,7 +54,7 @@ EXPRESSIONS = ExpressionSyntax(PYTHON_START, PYTHON_END, others=_OTHERS)
 MESSAGE = MessageMarkers(turn_markers=tuple(t for t in _OTHERS if "output" not in t), result=(OUTPUT_START, OUTPUT_END))
 
 
-class Nanochat(WithoutGrammar):
+class Nanochat:
     """The dialect. An expression between the python markers is a call of `tool` with the argument `parameter`."""
 
     name = "nanochat"
@@ -155,6 +155,20 @@ class Nanochat(WithoutGrammar):
             yield Control(PYTHON_START, trained=True)
             yield Content(self.write_call(call), trained=True)
             yield Control(PYTHON_END, trained=True)
+
+    def grammar(self, tools: Sequence[ToolSpec], choice: str | None, *, opens: str = "") -> Grammar | None:
+        """What a message can be: see `Dialect.grammar`."""
+        from ferrule.dialects.message_grammar import make_message_grammar  # only needed where output is constrained
+
+        self.offer(tools)
+        return make_message_grammar(self.family, tools, choice, opens=opens, describe=self._describe_marked_call)
+
+    def _describe_marked_call(self, spec: ToolSpec) -> Grammar:
+        return GrammarSequence((MarkerText(PYTHON_START), self.describe_call(spec), MarkerText(PYTHON_END)))
+
+    def describe_call(self, spec: ToolSpec) -> Grammar:  # noqa: ARG002 - there is one
+        """What a call of a tool can be, between the markers."""
+        return make_expression_grammar()
 
     def reader(
         self,

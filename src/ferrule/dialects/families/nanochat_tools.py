@@ -29,6 +29,7 @@ from ferrule.dialects.families.nanochat import (
     Nanochat,
 )
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING, Family
+from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.notations.expression import ExpressionOrCallSyntax
 from ferrule.dialects.segments import Content, Control, Layout, Segment
 from ferrule.dialects.signatures import list_left_out, write_signature
@@ -97,6 +98,12 @@ class NanochatTools(Nanochat):
         """All messages as segments; the parameters that a signature has no place for are losses."""
         layout = super().layout(conversation, tools)
         return replace(layout, losses=(*layout.losses, *_list_losses(tools)))
+
+    def describe_call(self, spec: ToolSpec) -> Grammar:
+        """What a call of a tool can be, between the markers. Raises `DialectError` for a tool without a signature."""
+        from ferrule.dialects.call_grammar import make_call_grammar  # only needed where output is constrained
+
+        return super().describe_call(spec) if is_calculator(spec) else make_call_grammar(spec)
 
     def write_call(self, call: ToolCall) -> str:
         """The text of a call between the markers. Raises `DialectError` for arguments that aren't a JSON object."""

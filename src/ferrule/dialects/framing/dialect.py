@@ -19,9 +19,9 @@ from ferrule.dialects.family import NO_IDS, NO_PARALLEL, NO_TEXT_BESIDE, Family
 from ferrule.dialects.framing.markers import StructuralMarkers
 from ferrule.dialects.framing.message import MessageWriter, PartsWriter
 from ferrule.dialects.framing.turns import ImageMarkers, Turns
+from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.notation import TextNotation, neutralise
 from ferrule.dialects.notations.positional import MarkedResults
-from ferrule.dialects.protocol import WithoutGrammar
 from ferrule.dialects.reader.message import MessageReader
 from ferrule.dialects.segments import Content, Control, ImageSlot, Layout, SampledIds, Segment, mask_segments
 from ferrule.dialects.wording import JsonOffer, WrappedResults, encode_offer
@@ -34,7 +34,7 @@ _TOKEN_NAME = re.compile(r"<[|｜][^<>\s]*?[|｜]>|\[\|[^\[\]\s]*?\|\]")
 _control = lru_cache(maxsize=1024)(Control)
 
 
-class FramedDialect(WithoutGrammar):
+class FramedDialect:
     """The dialect of a family: its notation in its turns, or in one of its `other_turns`, selected by `name`.
 
     Raises `DialectError` if the family declares no turns.
@@ -115,6 +115,12 @@ class FramedDialect(WithoutGrammar):
         """All messages as segments. Raises `DialectError` for a call that can't be expressed."""
         fitted, losses = adapt(conversation, self.capabilities)
         return _LayoutWriter(self, tools, losses).layout(fitted.messages)
+
+    def grammar(self, tools: Sequence[ToolSpec], choice: str | None, *, opens: str = "") -> Grammar | None:
+        """What a message can be: see `Dialect.grammar`."""
+        from ferrule.dialects.message_grammar import make_message_grammar  # only needed where output is constrained
+
+        return make_message_grammar(self.notation.family, tools, choice, opens=opens, turns=self.turns)
 
     def reader(
         self,

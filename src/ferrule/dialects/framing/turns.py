@@ -93,6 +93,8 @@ class Turns:
         return replace(self, assistant=self.assistant + written, opens="", leads=leads, reasons=False)
 
 
+PLAIN_TURNS = Turns(user=("", ""), assistant="", end="", results=("", ""))
+"""Those of a notation without a framing."""
 DEEPSEEK = Turns(
     user=("<｜User｜>", ""),
     assistant="<｜Assistant｜>",

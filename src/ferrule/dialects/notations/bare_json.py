@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 
 from ferrule.conversation import ToolCall
 from ferrule.dialects.notations.json_array import JsonArray, Named
-from ferrule.dialects.notations.json_object import Keys, read_call_object, reread_call, write_call_object
+from ferrule.dialects.notations.json_object import Keys, encode_name, read_call_object, reread_call, write_call_object
 from ferrule.dialects.reader.calls import CallBuilder, Calls
 from ferrule.dialects.reader.json import INVALID
 from ferrule.dialects.reader.repair import JSON_CALL, JSON_LIST, PYTHON_CALL, repair_call
@@ -57,6 +57,10 @@ class BareJson:
     def punctuation(self) -> tuple[str, ...]:
         """The text between objects, and the brackets and commas of a list."""
         return (self.separator, "[", ",", "]")
+
+    def list_bare_openers(self, names: Sequence[str]) -> tuple[str, ...]:
+        """See `BareTextSyntax`: a call has its tool's name in quotes, or in Python a parenthesis after it."""
+        return (*map(encode_name, names), *(f"{name}(" for name in names))
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The objects without the marker, as the families' templates write them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ferrule.conversation import ToolCall
 from ferrule.dialects.grammar import (
@@ -24,6 +25,7 @@ from ferrule.dialects.notations.pythonic import Pythonic, write_python_call
 from ferrule.dialects.reader.calls import Calls, escape_json
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 from ferrule.errors import DialectError
+from ferrule.toolspec import JSONSchema
 
 _LONGEST_BEGINNING = 256
 _DIGITS = "0123456789"
@@ -80,6 +82,10 @@ class ExpressionSyntax:
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls. Raises `DialectError` for another tool, or other arguments."""
         return "".join(f"{self.open}{self.get_expression(call)}{self.close}" for call in calls)
+
+    def describe_value(self, schema: Any, root: JSONSchema) -> Grammar:  # noqa: ARG002 - whatever the tool is
+        """See `OwnValueSyntax`."""
+        return make_expression_grammar()
 
     def get_expression(self, call: ToolCall) -> str:
         """The text that a call consists of. Raises `DialectError` for another tool or other arguments."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ferrule.conversation import ToolCall
 from ferrule.dialects.notations.common import skip_blank
-from ferrule.dialects.notations.json_object import Keys, read_call_object, reread_call, write_call_object
+from ferrule.dialects.notations.json_object import Keys, encode_name, read_call_object, reread_call, write_call_object
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
 from ferrule.dialects.reader.json import INVALID
 from ferrule.dialects.reader.parameters import ParameterType
@@ -64,6 +64,10 @@ class JsonObjects:
             stops = stream.make_stops(self.close, self.open)
             yield from repair_call(stream, calls, fault, start, stops, self.close, reread_call(_KEYS))
 
+    def list_bare_openers(self, names: Sequence[str]) -> tuple[str, ...]:
+        """See `BareTextSyntax`."""
+        return () if self.open else tuple(map(encode_name, names))
+
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a message that consists only of objects."""
         if self.open:
@@ -114,6 +118,10 @@ class FencedCode:
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The code of each call in its block. Raises `DialectError` for calls of other tools."""
         return "\n".join(f"{self.openers[0]}{self._get_code(call)}{self.closers[0]}" for call in calls)
+
+    def list_value_ends(self, names: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002 - there is one
+        """See `PlainTextSyntax`. A fence at the beginning of the code would end it, too."""
+        return (*self.closers, FENCE)
 
     def _get_code(self, call: ToolCall) -> str:
         arguments = json.loads(validate_arguments(call))

@@ -87,6 +87,12 @@ class FunctionXml:
             # It only mentioned a tag, and the answer continues after it.
             call.fail(fault.kind)
 
+    def list_value_ends(self, names: Sequence[str]) -> tuple[str, ...]:
+        """See `PlainTextSyntax`; `make_value_stops` makes a reader stop there."""
+        tags = tuple(f"{self.inner}{_PARAMETER}{name}>" for name in names)
+        closer = f"{self.inner}{_END_FUNCTION}{self.inner}{self.close}"
+        return (*dict.fromkeys((f"{self.frame}{_END_PARAMETER}", _END_PARAMETER)), closer, *tags)
+
     def make_value_stops(self, stream: InputStream, names: tuple[str, ...], *, is_framed: bool) -> Stops:
         """What ends a value: its closer, or a tag of this tool's parameters `names`, or the end of the call."""
         leads = ((_END_PARAMETER, self.frame),) if is_framed else ()

@@ -96,6 +96,10 @@ class Harmony:
         arguments = self.tags.write(call) if self.tags else validate_arguments(call)
         return f"{self.header.replace('{name}', call.name)}{arguments}{self.call if arguments else self.ends[0]}"
 
+    def list_value_ends(self, names: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
+        """See `PlainTextSyntax`; none for arguments in JSON."""
+        return self.tags.value_ends if self.tags else ()
+
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a message whose header begins with its recipient, the prompt having ended with the role."""
         if not (yield from stream.is_ahead(" to=")):

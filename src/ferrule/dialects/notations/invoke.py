@@ -22,7 +22,7 @@ from ferrule.dialects.notations.sections import (
     read_section,
     take_next_tag,
 )
-from ferrule.dialects.notations.tag_values import TagValues
+from ferrule.dialects.notations.tag_values import CDATA, CDATA_END, TagValues
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
 from ferrule.dialects.reader.json import INVALID
 from ferrule.dialects.reader.repair import JSON_CALL, repair_call, reread_arguments
@@ -236,6 +236,16 @@ class Invokes:
             body = (layout.before or layout.after).join(pieces) + (layout.after if pieces else layout.no_parameters)
             body = layout.before + body
         return f"{self.tags.call_open} {self._write_names(call.name, number)}{self.end}{body}{self.tags.call_close}"
+
+    def list_value_ends(self, names: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
+        """See `PlainTextSyntax`."""
+        cut = (self.parameter[0], self.tags.call_close, self.tags.close) if self.are_rare else ()
+        return tuple(filter(None, (self.parameter[1], *cut)))
+
+    @property
+    def text_section(self) -> tuple[str, str] | None:
+        """See `SectionedTextSyntax`."""
+        return (CDATA, CDATA_END) if self.values.has_cdata else None
 
     def _write_names(self, name: str, number: int) -> str:
         """The attributes of a call."""

@@ -14,7 +14,13 @@ from io import StringIO
 from typing import Protocol
 
 from ferrule.conversation import ToolCall
-from ferrule.dialects.notations.json_object import Keys, read_arguments, read_call_object, write_call_object
+from ferrule.dialects.notations.json_object import (
+    Keys,
+    encode_name,
+    read_arguments,
+    read_call_object,
+    write_call_object,
+)
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
 from ferrule.dialects.reader.json import INVALID, read_json_word
 from ferrule.dialects.reader.repair import RepairedCall, repair_call, repair_json
@@ -152,6 +158,10 @@ class JsonArray:
         """The calls as one array."""
         array = self.layout.write([self.element.write(call) for call in calls])
         return f"{self.open.removesuffix('[')}{array}{self.close}"
+
+    def list_bare_openers(self, names: Sequence[str]) -> tuple[str, ...]:
+        """See `BareTextSyntax`."""
+        return () if self.open else tuple(map(encode_name, names))
 
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read an array at the beginning of a message, if the family writes it like that."""

@@ -231,7 +231,11 @@ def _decode(text: str) -> Any:
         return None
 
 
+def encode_name(name: str) -> str:
+    """A tool's name as a call in JSON has it."""
+    return json.dumps(name, ensure_ascii=False)
+
+
 def write_call_object(call: ToolCall, keys: Keys) -> str:
     """The object of a call. Raises `DialectError` if its arguments are not JSON."""
-    name = json.dumps(call.name, ensure_ascii=False)
-    return f'{{"{keys.name[0]}": {name}, "{keys.arguments[0]}": {validate_arguments(call)}}}'
+    return f'{{"{keys.name[0]}": {encode_name(call.name)}, "{keys.arguments[0]}": {validate_arguments(call)}}}'

@@ -81,6 +81,10 @@ class KeyValue:
         last = self.inner if pairs or self.between_pairs is not None else ""
         return "".join((self.open, call.name, self.after_name, self.inner, between.join(pairs), last, self.close))
 
+    def list_value_ends(self, names: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
+        """See `PlainTextSyntax`."""
+        return (self.value[1],)
+
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call, or a section of calls."""
         if self.also is not None and opener in self.also.openers:

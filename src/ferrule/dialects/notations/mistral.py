@@ -6,11 +6,13 @@ None has a closer: a call ends with its arguments or, without any, with whatever
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 
 from ferrule.conversation import ToolCall
+from ferrule.dialects.grammar import CharacterSet, Grammar, Repetition
 from ferrule.dialects.notations.common import skip_blank
 from ferrule.dialects.notations.json_object import (
     Keys,
@@ -25,6 +27,7 @@ from ferrule.dialects.reader.repair import repair_call, reread_arguments
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
 
 _NAME = re.compile(r"[\w.\-]+")
+_ID_CHARACTERS = f"{string.ascii_letters}{string.digits}"
 _ID = re.compile(r"[a-zA-Z0-9]{9}")
 
 
@@ -72,6 +75,10 @@ class Mistral:
     def _write_named(self, call: ToolCall, number: int) -> str:
         identifier = f"{self.identifier}{_make_short_id(call, number)}" if self.form == "named with id" else ""
         return f"{self.open}{call.name}{identifier}{self.arguments}{validate_arguments(call)}"
+
+    def describe_id(self, name: str) -> tuple[str, Grammar] | None:  # noqa: ARG002 - the same for all
+        """See `IdentifyingSyntax`."""
+        return "call73519", Repetition(CharacterSet(_ID_CHARACTERS), 9, 9)
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call or a list of them."""

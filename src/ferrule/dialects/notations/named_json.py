@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from io import StringIO
 
 from ferrule.conversation import ToolCall
+from ferrule.dialects.grammar import CharacterSet, Grammar, GrammarSequence, LiteralText, Repetition
 from ferrule.dialects.notations.json_object import note_empty_arguments, read_arguments
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
 from ferrule.dialects.reader.json import INVALID
@@ -20,6 +21,7 @@ from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Rea
 
 _NUMBERED = re.compile(r"(?:functions\.)?([^\s:]+):[0-9]+")
 _NUMBER = re.compile(r"[0-9]+")
+_LONGEST_NUMBER = 5
 _PLAIN_NAME = re.compile(r"[\w.\-]+")
 
 
@@ -72,6 +74,13 @@ class NamedJson:
         kind = call.id if self.id_first else self.kind[0]
         head = f"{self.open}{kind}{self.kind[1]}{name}{self.separator}{''.join(self.heading)}"
         return f"{head}{self.fence[0]}{validate_arguments(call)}{self.fence[1]}{self.close}"
+
+    def describe_id(self, name: str) -> tuple[str, Grammar] | None:
+        """See `IdentifyingSyntax`."""
+        if not self.has_ids:
+            return None
+        number = Repetition(CharacterSet("0123456789"), 1, _LONGEST_NUMBER)
+        return f"functions.{name}:0", GrammarSequence((LiteralText(f"functions.{name}:"), number))
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:
         """Read a call, or a section of calls. Anything else in a section is text after a call, and a malformed call

@@ -14,6 +14,17 @@ from io import StringIO
 from typing import Any
 
 from ferrule.conversation import ToolCall
+from ferrule.dialects.call_grammar import list_arguments
+from ferrule.dialects.grammar import (
+    NOTHING,
+    Grammar,
+    GrammarChoice,
+    GrammarSequence,
+    JsonValue,
+    LiteralText,
+    MarkerText,
+    Repetition,
+)
 from ferrule.dialects.notations.sections import (
     UNEXPECTED,
     SectionTags,
@@ -23,11 +34,14 @@ from ferrule.dialects.notations.sections import (
     read_section,
     take_next_tag,
 )
+from ferrule.dialects.own_values import Member, describe_own_value
 from ferrule.dialects.reader.calls import CallBuilder, Calls, escape_json, validate_arguments
 from ferrule.dialects.reader.json import INVALID
 from ferrule.dialects.reader.parameters import ParameterType, find_subschema, read_parameter_type
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
+from ferrule.dialects.value_terms import SCALARS, ValueStyle, join_options, select_types
 from ferrule.errors import DialectError
+from ferrule.toolspec import JSONSchema
 
 _DEEPEST = 127
 _TEXT = "$text"
@@ -144,6 +158,38 @@ class NestedTags:
                 node.children.append(child)
                 opened.append(child)
         return root
+
+    def describe_value(self, schema: Any, root: JSONSchema) -> Grammar:
+        """See `OwnValueSyntax`."""
+        return describe_own_value(schema, root, self)
+
+    def describe_plain(self, schema: Any, root: JSONSchema, types: frozenset[str]) -> Grammar:
+        """Plain text, typed by the schema."""
+        style = ValueStyle(is_plain=True, ends=(f"{self.token}<",))
+        options = [style.describe_text(schema, root, types, str)] if "string" in types else []
+        if scalars := types & SCALARS:
+            options.append(JsonValue(select_types(schema, root, scalars)))
+        return join_options(options)
+
+    def describe_list(self, item: Grammar | None, minimum: int, maximum: int | None) -> Grammar | None:
+        """`<item>` tags."""
+        if item is None or maximum == 0:
+            return NOTHING if minimum == 0 else None
+        return Repetition(self._describe_tag("item", item), minimum, maximum)
+
+    def describe_object(self, members: Sequence[Member], *, may_be_empty: bool) -> Grammar | None:
+        """A tag for each member."""
+        optional = [one.is_optional for one in members]
+        listed = list_arguments([self._describe_tag(one.key, one.value) for one in members], optional)
+        if may_be_empty or not all(optional):
+            return listed
+        # Without any tag it would be read as text.
+        filled = listed.options[:-1] if isinstance(listed, GrammarChoice) else ()
+        return GrammarChoice(filled) if filled else None
+
+    def _describe_tag(self, key: str, value: Grammar) -> Grammar:
+        opener, closer = MarkerText(f"{self.token}<"), MarkerText(f"{self.token}</")
+        return GrammarSequence((opener, LiteralText(f"{key}>"), value, closer, LiteralText(f"{key}>")))
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls of one message, in one section."""

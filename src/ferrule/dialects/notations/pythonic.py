@@ -19,7 +19,7 @@ from ferrule.conversation import ToolCall
 from ferrule.dialects.notations.bare_json import BareJson
 from ferrule.dialects.notations.common import read_word, skip_blank
 from ferrule.dialects.notations.json_array import JsonArray
-from ferrule.dialects.notations.json_object import Keys, read_call_object
+from ferrule.dialects.notations.json_object import Keys, encode_name, read_call_object
 from ferrule.dialects.reader.calls import CallBuilder, Calls, validate_arguments
 from ferrule.dialects.reader.python import PythonValue
 from ferrule.dialects.reader.repair import JSON_CALL, JSON_LIST, PYTHON_CALL
@@ -93,6 +93,10 @@ class Pythonic:
     def native_form(self) -> str:
         """Calls in Python."""
         return PYTHON_CALL
+
+    def list_bare_openers(self, names: Sequence[str]) -> tuple[str, ...]:
+        """See `BareTextSyntax`."""
+        return (*map(encode_name, names), *(f"{name}(" for name in names)) if self.is_bare else ()
 
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a bare list of calls, if there is one here; or one in JSON, which is repaired."""

@@ -39,6 +39,10 @@ class ReAct:
             raise DialectError("in ReAct, the name of a tool must be on one line")
         return "\n".join(f"{ACTION} {call.name}\n{INPUT} {validate_arguments(call)}" for call in calls)
 
+    def list_bare_openers(self, names: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
+        """See `BareTextSyntax`."""
+        return (ACTION,)
+
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read an action at the beginning of a message."""
         stream.begin_trial()

@@ -105,6 +105,10 @@ class Recipients:
         """The headers of turns that are not for a tool."""
         return tuple(f"{self.to}{name}" for name in (self.thought, *self.answers))
 
+    def list_value_ends(self, names: Sequence[str]) -> tuple[str, ...]:
+        """See `PlainTextSyntax`."""
+        return self.calls.list_value_ends(names)
+
     def write(self, calls: Sequence[ToolCall]) -> str:
         """The calls, each in its own turn."""
         turns = (f"{self.to}{call.name}{self.message}{self.calls.write((call,))}" for call in calls)

@@ -55,6 +55,10 @@ class RoleJson:
             )
         return "".join(f"{self.open}{write_call_object(call, self.keys)}" for call in calls)
 
+    def list_bare_openers(self, names: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
+        """See `BareTextSyntax`."""
+        return (f"{_CALL}{self.role}",)
+
     def read_at_start(self, stream: InputStream, calls: Calls) -> Reading[bool]:
         """Read a call whose message has begun in the prompt."""
         if not (yield from stream.is_ahead(_CALL)):

@@ -31,6 +31,11 @@ class TagArguments:
             pieces.append(f'{self.open} name="{key}">{self.frame}{text}{self.frame}{self.close}')
         return "\n".join(pieces)
 
+    @property
+    def value_ends(self) -> tuple[str, ...]:
+        """What ends a value."""
+        return (f"{self.frame}{self.close}", self.close)
+
     def read(self, stream: InputStream, call: CallBuilder, *ends: str) -> Reading[None]:
         """Read the arguments up to one of `ends`, not taken, or the end of a text that the model ended. Raises
         `NotACall` for other text between them, and `EndOfText` if they are cut off."""

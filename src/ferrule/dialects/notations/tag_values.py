@@ -15,7 +15,7 @@ from ferrule.dialects.reader.json import Put
 from ferrule.dialects.reader.markers import Stops
 from ferrule.dialects.reader.stream import InputStream, Reading
 
-_CDATA, _CDATA_END = "<![CDATA[", "]]>"
+CDATA, CDATA_END = "<![CDATA[", "]]>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class TagValues:
         """A value as written."""
         text = write_raw_text(value, closer, self.style)
         if self.has_cdata and isinstance(value, str) and any(mark in value for mark in "<&\n"):
-            return f"{_CDATA}{text}{_CDATA_END}"
+            return f"{CDATA}{text}{CDATA_END}"
         return escape(text, quote=False) if self.has_entities else text
 
     def read(
@@ -79,9 +79,9 @@ class TagValues:
         return text.getvalue(), marker
 
     def _read_pieces(self, stream: InputStream, stops: Stops, put: Put) -> Reading[str]:
-        if self.has_cdata and (yield from stream.is_ahead(_CDATA)):
-            stream.take_framing(stream.at + len(_CDATA))
-            yield from read_plain_text(stream, make_structural_stops(stream, _CDATA_END), put)
+        if self.has_cdata and (yield from stream.is_ahead(CDATA)):
+            stream.take_framing(stream.at + len(CDATA))
+            yield from read_plain_text(stream, make_structural_stops(stream, CDATA_END), put)
             return (yield from take_next_tag(stream, stops))
         return (yield from read_plain_text(stream, stops, put))
 

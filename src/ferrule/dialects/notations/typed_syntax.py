@@ -14,13 +14,26 @@ from io import StringIO
 from typing import Any
 
 from ferrule.conversation import ToolCall
+from ferrule.dialects.call_grammar import list_arguments
+from ferrule.dialects.grammar import (
+    Grammar,
+    GrammarSequence,
+    JsonValue,
+    LiteralText,
+    MarkerText,
+    Repetition,
+    TextUntil,
+    make_text_choice,
+)
 from ferrule.dialects.notations.common import finish_call, read_word
+from ferrule.dialects.own_values import Member, describe_own_value
 from ferrule.dialects.reader.calls import CallBuilder, Calls, escape_json, validate_arguments
 from ferrule.dialects.reader.json import MOST_LEVELS, read_json_string, read_json_word
 from ferrule.dialects.reader.parameters import ParameterType
 from ferrule.dialects.reader.repair import JSON_STRING, SINGLE_QUOTES
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
-from ferrule.toolspec import ToolSpec
+from ferrule.dialects.value_terms import SCALARS, join_options, list_strings, select_types
+from ferrule.toolspec import JSONSchema, ToolSpec
 
 INVALID = "invalid_arguments"
 _NAME = re.compile(r"[\w.\-/]++")
@@ -74,6 +87,39 @@ class TypedSyntax:
         if isinstance(value, list | tuple):
             return f"[{','.join(map(self.write_value, value))}]"
         return f"{self.quote}{value}{self.quote}" if isinstance(value, str) else json.dumps(value)
+
+    def describe_value(self, schema: Any, root: JSONSchema) -> Grammar:
+        """See `OwnValueSyntax`."""
+        return describe_own_value(schema, root, self)
+
+    def describe_plain(self, schema: Any, root: JSONSchema, types: frozenset[str]) -> Grammar:
+        """Strings between quotes, and the rest as in JSON."""
+        options: list[Grammar] = []
+        if "string" in types:
+            choices = list_strings(schema, root)
+            text = make_text_choice(choices) if choices else TextUntil((self.quote,))
+            options.append(GrammarSequence((MarkerText(self.quote), text, MarkerText(self.quote))))
+        if scalars := types & SCALARS:
+            options.append(JsonValue(select_types(schema, root, scalars)))
+        return join_options(options)
+
+    def describe_list(self, item: Grammar | None, minimum: int, maximum: int | None) -> Grammar | None:
+        """`[1,2]`."""
+        if item is None:
+            return LiteralText("[]") if minimum == 0 else None
+        more = Repetition(
+            GrammarSequence((LiteralText(","), item)), max(minimum - 1, 0), None if maximum is None else maximum - 1
+        )
+        filled = GrammarSequence((LiteralText("["), item, more, LiteralText("]")))
+        options = ([LiteralText("[]")] if minimum == 0 else []) + ([filled] if maximum != 0 else [])
+        return join_options(options) if options else None
+
+    def describe_object(self, members: Sequence[Member], *, may_be_empty: bool) -> Grammar | None:  # noqa: ARG002 - has braces
+        """`{a:1,b:2}`."""
+        ordered = sorted(members, key=lambda one: one.key.lower()) if self.sorts_keys else members
+        written = [GrammarSequence((LiteralText(f"{one.key}:"), one.value)) for one in ordered]
+        listed = list_arguments(written, [one.is_optional for one in ordered], LiteralText(","))
+        return GrammarSequence((LiteralText("{"), listed, LiteralText("}")))
 
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is one
         """Read a call, its opener taken. The word `call` may be missing."""

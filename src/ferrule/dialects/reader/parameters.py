@@ -100,13 +100,13 @@ class _Fitting:
             return True
         key = (id(value), id(schema))
         if key not in self._known:
-            found = any(self._fits_part(value, part, depth) for part in _list_alternatives(schema, self._root))
+            found = any(self._fits_part(value, part, depth) for part in list_alternatives(schema, self._root))
             self._known[key] = found, schema
         return self._known[key][0]
 
     def _fits_part(self, value: Any, part: Mapping[str, Any], depth: int) -> bool:
         types = read_parameter_type(part, self._root).types
-        kind = _name_type(value)
+        kind = name_type(value)
         if types and kind not in types and not (kind == "integer" and "number" in types):
             return False
         if isinstance(part.get("enum"), list) and value not in part["enum"]:
@@ -130,20 +130,20 @@ def read_parameter_type(schema: Any, root: Mapping[str, Any]) -> ParameterType:
     """What a schema allows, with references and alternatives followed."""
     types: set[str] = set()
     choices: list[Any] = []
-    for part in _list_alternatives(schema, root):
+    for part in list_alternatives(schema, root):
         named = part.get("type")
         values = part.get("enum", [part["const"]] if "const" in part else [])
         values = values if isinstance(values, list) else []
         choices += values
         if named is None:
-            types |= {_name_type(value) for value in values} or ({"object"} if "properties" in part else {"any"})
+            types |= {name_type(value) for value in values} or ({"object"} if "properties" in part else {"any"})
         types.update(named if isinstance(named, list) else [named] if named else [])
     return ParameterType() if "any" in types else ParameterType(frozenset(types), tuple(choices))
 
 
 def find_subschema(schema: Any, key: str | None, root: Mapping[str, Any] | None) -> Any:
     """The schema of a property, or of a list's items if `key` is None; None if there is none."""
-    for part in _list_alternatives(schema, root or {}):
+    for part in list_alternatives(schema, root or {}):
         properties = part.get("properties")
         if key is None:
             found = part.get("items")
@@ -156,7 +156,7 @@ def find_subschema(schema: Any, key: str | None, root: Mapping[str, Any] | None)
     return None
 
 
-def _list_alternatives(schema: Any, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def list_alternatives(schema: Any, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The alternatives of a schema. Each reference is followed once: again it adds nothing, or loops."""
     return list(_follow(schema, root, set(), 0))
 
@@ -201,7 +201,7 @@ def resolve_reference(reference: str, root: Mapping[str, Any]) -> Any:
     return node
 
 
-def _name_type(value: Any) -> str:
+def name_type(value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
     for kind, name in ((str, "string"), (int, "integer"), (float, "number"), (dict, "object"), (list, "array")):

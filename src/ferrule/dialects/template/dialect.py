@@ -34,8 +34,8 @@ from ferrule.conversation import (
 )
 from ferrule.dialects.catalogue import get_notation
 from ferrule.dialects.family import NO_IDS, NO_PARALLEL, NO_TEXT_BESIDE
+from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.notation import NoCalls, TextNotation, infer_spec, make_notation_without_calls
-from ferrule.dialects.protocol import WithoutGrammar
 from ferrule.dialects.reader.message import MessageReader
 from ferrule.dialects.segments import Content, Control, Layout, Segment
 from ferrule.dialects.template.cuts import TemplateMarkers, align
@@ -75,7 +75,7 @@ def _advise_text_mode() -> str:
     return f"describe them in the text, with a notation ({mode})"
 
 
-class TemplateDialect(WithoutGrammar):
+class TemplateDialect:
     """A notation, framed by a chat template.
 
     `special_tokens` are the tokens that the template uses by name (`bos_token`, `eos_token`), `variables` anything else
@@ -152,6 +152,12 @@ class TemplateDialect(WithoutGrammar):
     def result(self, result: ToolResult) -> tuple[str, list[Loss]]:
         """The result in the family's wording."""
         return self.notation.result(result)
+
+    def grammar(self, tools: Sequence[ToolSpec], choice: str | None, *, opens: str = "") -> Grammar | None:
+        """What a message can be: see `Dialect.grammar`."""
+        from ferrule.dialects.message_grammar import make_message_grammar  # only needed where output is constrained
+
+        return make_message_grammar(self.notation.family, tools, choice, opens=opens)
 
     def reader(
         self,

@@ -1,0 +1,117 @@
+"""Objects that fit all of several schemas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from ferrule._util.patterns import PatternRefused, compile_pattern
+from ferrule.dialects.grammar import Grammar
+from ferrule.dialects.value_grammar.any_values import make_any_value, make_string
+from ferrule.dialects.value_grammar.containers import Entry, make_object, make_open_object
+from ferrule.dialects.value_grammar.limits import Unsatisfiable
+from ferrule.dialects.value_grammar.parts import Context, Part, Parts
+from ferrule.dialects.value_grammar.terms import join
+
+_UNENFORCED = ("propertyNames", "dependentRequired", "dependentSchemas", "dependencies")
+
+
+def lower_object(parts: Parts, context: Context) -> Grammar:
+    """An object: with the keys that the schemas name, or with any if they name none. Raises `Unsatisfiable`."""
+    for part in parts:
+        for word in _UNENFORCED:
+            if word in part.schema:
+                context.note_loss(part, word, "")
+    minimum = int(max((part.schema.get("minProperties", 0) for part in parts), default=0))
+    bounds = [int(part.schema["maxProperties"]) for part in parts if "maxProperties" in part.schema]
+    required = {name: None for part in parts for name in part.schema.get("required") or ()}
+    named = {name: None for part in parts for name in part.schema.get("properties") or ()}
+    if named or required or not _is_open(parts, minimum):
+        entries = _collect_entries({**named, **required}, required, parts, context)
+        try:
+            return make_object(entries, minimum, min(bounds, default=len(entries)))
+        except Unsatisfiable as error:
+            raise Unsatisfiable(f"{parts[0].place or 'the schema'}: {error}") from None
+    return _lower_open_object(parts, minimum, min(bounds, default=None), context)
+
+
+def _is_open(parts: Parts, minimum: int) -> bool:
+    """Whether keys that the schemas don't name are written: not if they name that there are none."""
+    words = frozenset[str]().union(*(part.schema for part in parts))
+    is_stated = any(part.schema.get("additionalProperties", False) for part in parts)
+    return "properties" not in words or "patternProperties" in words or is_stated or minimum > 0
+
+
+def _collect_entries(
+    names: Mapping[str, None], required: Mapping[str, None], parts: Parts, context: Context
+) -> list[Entry]:
+    """The entries with these keys, without those optional ones that no value fits."""
+    entries = []
+    for name in names:
+        try:
+            value = _lower_value(_collect_parts(name, parts, context), context)
+        except Unsatisfiable:
+            if name in required:
+                raise
+            continue
+        entries.append(Entry(join(write_key(name), value), name in required))
+    return entries
+
+
+def write_key(name: str) -> str:
+    """A key and the colon after it."""
+    return f"{json.dumps(name, ensure_ascii=False)}: "
+
+
+def _lower_value(parts: Parts, context: Context) -> Grammar:
+    if not parts:
+        return make_any_value(context.limits, context.is_python, max(context.limits.value_depth - 1, 0))
+    return context.lower(parts)
+
+
+def _collect_parts(name: str, parts: Parts, context: Context) -> Parts:
+    """What the value with this key must fit."""
+    inner: list[Part] = []
+    for part in parts:
+        schema = part.schema
+        found = [part.descend(schema["properties"][name], name)] if name in (schema.get("properties") or {}) else []
+        is_matched = bool(found)
+        for pattern, one in (schema.get("patternProperties") or {}).items():
+            matches = _matches(pattern, name)
+            if matches is None:
+                context.note_loss(part, "patternProperties", f"{pattern!r} can't be searched")
+            elif matches:
+                found.append(part.descend(one, f"patternProperties.{pattern}"))
+            is_matched = is_matched or matches is not False
+        if not is_matched and "additionalProperties" in schema:
+            found.append(part.descend(schema["additionalProperties"], "additionalProperties"))
+        inner += found
+    return tuple(inner)
+
+
+def _matches(pattern: str, name: str) -> bool | None:
+    """Whether a key matches a pattern; None if the pattern can't be searched."""
+    try:
+        return compile_pattern(pattern).matches(name)
+    except PatternRefused:
+        return None
+
+
+def _lower_open_object(parts: Parts, minimum: int, stated: int | None, context: Context) -> Grammar:
+    """An object with keys that the schemas don't name."""
+    maximum = max(context.limits.object_keys, minimum) if stated is None else stated
+    if minimum > maximum:
+        raise Unsatisfiable(f"{parts[0].place or 'the schema'}: at least {minimum} keys, at most {maximum}")
+    others = [part for part in parts if "additionalProperties" in part.schema]
+    inner = tuple(part.descend(part.schema["additionalProperties"], "additionalProperties") for part in others)
+    key = make_string(0, context.limits.key_characters, context.is_python)
+    try:
+        value = _lower_value(inner, context)
+    except Unsatisfiable:
+        if minimum > 0:
+            raise
+        return make_open_object(key, None, 0, 0)
+    if minimum > 1:
+        part = next(part for part in parts if part.schema.get("minProperties") == minimum)
+        context.note_loss(part, "minProperties", "a key may be written twice")
+    return make_open_object(key, value, minimum, maximum)
