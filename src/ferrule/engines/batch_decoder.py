@@ -75,6 +75,10 @@ class BatchDecoder(Protocol):
         """Release the memory of all places."""
         ...
 
+    def describe_failure(self, error: Exception) -> str:
+        """What a consumer should know of an error that was raised while computing."""
+        ...
+
     def sample(self, logits: Any, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
         """An id for each row of logits, and its log-softmax before temperature, top-k and top-p."""
         ...

@@ -88,6 +88,10 @@ class BatchingEngine(AsyncClosing):
 
         return TokenStream(start, lambda: self._scheduler.cancel(request))
 
+    def weights_changed(self) -> None:
+        """See `Engine.weights_changed`."""
+        self._scheduler.change_weights(lambda: None)
+
     @property
     def can_constrain(self) -> bool:
         """Whether it knows what its ids mean, and llguidance is installed where that is needed."""

@@ -149,5 +149,10 @@ class _NumpyBatchDecoder:
     def clear(self) -> None:
         self._cache.clear()
 
+    def describe_failure(self, error: Exception) -> str:
+        if isinstance(error, MemoryError):
+            return f"out of memory: {error}; set a smaller max_batch or context_length"
+        return str(error) or repr(error)
+
     def sample(self, logits: Array, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
         return sample_ids(logits, choosers)

@@ -118,6 +118,14 @@ class Engine(Protocol):
         """
         ...
 
+    def weights_changed(self) -> None:
+        """Tell that the model's weights were changed, which is to happen while no step is computed.
+
+        What is kept of earlier generations is dropped, and what running ones have computed is computed anew, so that
+        ids sampled from now on, with a `weights_version` higher by one, are sampled by the new weights alone.
+        """
+        ...
+
     async def aclose(self) -> None:
         """End running generations with reason "cancelled", and release the engine's resources."""
         ...

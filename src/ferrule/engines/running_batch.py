@@ -179,6 +179,15 @@ class RunningBatch:
         """Leave to what is kept the memory that places don't take."""
         self.prefixes.set_limit(min(self._prefix_bytes, self._memory - allocated))
 
+    def _shrink(self) -> None:
+        """Give back what places don't need any more, if that is the larger part."""
+        lengths = [row.computed for row in self.rows] or [0 if self._resting is None else len(self._resting)]
+        capacities = [row.length for row in self.rows] or lengths
+        needed = self.decoder.measure(capacities)
+        if needed <= self.decoder.allocated // 2:
+            self.decoder.reserve(capacities, lengths, needed)
+            self._limit_prefixes(self.decoder.allocated)
+
     def _evict(self) -> GenerationRequest:
         """Take the place of the row that was admitted last, without keeping what it has computed."""
         request = max(self.rows, key=lambda row: row.admission)
@@ -192,7 +201,7 @@ class RunningBatch:
             return
         # What can't be cropped doesn't rest: the next turn would use up what others may begin with.
         is_alone = len(self.rows) == 1 and self.decoder.can_crop
-        if is_alone and self.prefixes.takes(self.decoder.measure([request.computed])):
+        if is_alone and self._prefix_bytes >= self.decoder.measure([request.computed]):
             self._resting = request.ids[: request.computed].copy()
         else:
             self.save(request)
@@ -213,4 +222,6 @@ class RunningBatch:
 
     def _save(self, place: int, ids: Ids) -> None:
         size = self.decoder.measure([len(ids)])
+        if size <= self._prefix_bytes and not self.prefixes.takes(size):
+            self._shrink()
         self.prefixes.add(ids, size, lambda extended: self.decoder.save(place, len(ids), extended))

@@ -12,6 +12,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from traceback import clear_frames
 from typing import Any
 
 from ferrule.engines.batch_decoder import BatchDecoder
@@ -221,8 +222,10 @@ class Scheduler:
                 request.is_cancelled = True
 
     def _fail(self, error: Exception) -> None:
-        """Tell every consumer, and start over: the cache may contain half a step."""
-        reason = f"the engine failed: {error}" if str(error) else f"the engine failed: {error!r}"
+        """Tell every consumer, and start over: the places may contain half a step."""
+        reason = f"the engine failed: {self._decoder.describe_failure(error)}"
+        # What the failed step was computing would otherwise live as long as the error.
+        clear_frames(error.__traceback__)
 
         def make_error(request: GenerationRequest) -> EngineError:  # noqa: ARG001 - each consumer raises its own
             failure = EngineError(reason)
@@ -230,6 +233,7 @@ class Scheduler:
             return failure
 
         self._end_all(make_error)
+        self._batch.prefixes.clear()
 
     def _end_all(self, end: Callable[[GenerationRequest], Item]) -> None:
         with self._changed:

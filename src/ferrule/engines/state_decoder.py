@@ -18,7 +18,7 @@ from transformers.cache_utils import DynamicCache, LinearAttentionLayer
 
 from ferrule.engines.prefixes import KeptState, Prefix
 from ferrule.engines.sampling import TokenSampler
-from ferrule.engines.torch_model import ModelShape, count_position_bytes
+from ferrule.engines.torch_model import ModelShape, count_position_bytes, describe_failure, run_model
 from ferrule.engines.torch_sampling import sample_ids
 
 _GRAIN = 256
@@ -87,6 +87,9 @@ class StateDecoder:
     def clear(self) -> None:
         self._caches, self._capacities = [], []
 
+    def describe_failure(self, error: Exception) -> str:
+        return describe_failure(error, self._shape.device)
+
     def sample(self, logits: Tensor, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
         return sample_ids(logits, choosers)
 
@@ -95,14 +98,8 @@ class StateDecoder:
         device = self._shape.device
         if not start:  # what an ended conversation has left is of no use
             self._caches[place] = DynamicCache(config=self._model.config)
-        output = self._model(
-            input_ids=torch.tensor([ids], device=device),
-            position_ids=torch.arange(start, start + len(ids), device=device)[None],
-            cache=self._caches[place],
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        return cast(Tensor, output.logits[:, -1].float())
+        positions = torch.arange(start, start + len(ids), device=device)[None]
+        return run_model(self._model, torch.tensor([ids], device=device), positions, self._caches[place])
 
 
 def _copy_cache(cache: Any) -> Any:

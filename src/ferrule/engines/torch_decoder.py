@@ -17,7 +17,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from ferrule.engines.prefixes import KeptState, Prefix
 from ferrule.engines.sampling import TokenSampler
-from ferrule.engines.torch_model import LayerShape, ModelShape, count_position_bytes
+from ferrule.engines.torch_model import LayerShape, ModelShape, count_position_bytes, describe_failure, run_model
 from ferrule.engines.torch_sampling import sample_ids
 
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -71,6 +71,7 @@ class PlacesLayer(CacheLayerMixin):  # type: ignore[misc]
             self.values[window.first : window.last, :, window.start : window.end] = value_states
         else:
             places, positions = window.scattered
+            places, positions = places.to(self.keys.device), positions.to(self.keys.device)
             self.keys[places, :, positions] = key_states[:, :, 0]
             self.values[places, :, positions] = value_states[:, :, 0]
         seen = slice(window.get_first(self.width), window.end)
@@ -209,20 +210,16 @@ class TorchDecoder:
         layers = self._shape.layers
         self._cache = Cache(layers=[PlacesLayer(self._window, each.width, *_make_empty(each, 0, 0)) for each in layers])
 
+    def describe_failure(self, error: Exception) -> str:
+        return describe_failure(error, self._shape.device)
+
     def sample(self, logits: Tensor, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
         return sample_ids(logits, choosers)
 
     def _run(self, ids: Tensor, positions: Tensor, masks: Mapping[str, Tensor | None]) -> Tensor:
         """The logits after the last id of each row, float32."""
-        output = self._model(
-            input_ids=ids,
-            attention_mask=masks if len(masks) > 1 else masks[FULL],
-            position_ids=positions,
-            cache=self._cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        return cast(Tensor, output.logits[:, -1].float())
+        mask = masks if len(masks) > 1 else masks[FULL]
+        return run_model(self._model, ids, positions, self._cache, attention_mask=mask)
 
     def _make_mask(self, positions: Tensor, width: int | None) -> Tensor:
         """What is added to the scores of new ids at `positions`, (rows, new): (rows, 1, new, positions attended to)."""

@@ -120,3 +120,20 @@ def list_states(layer: Any) -> list[torch.Tensor]:
 def count_position_bytes(layers: Sequence[LayerShape]) -> int:
     """The bytes of keys and values of one position in all layers."""
     return sum(layer.position_bytes for layer in layers)
+
+
+def run_model(model: Any, ids: torch.Tensor, positions: torch.Tensor, cache: Any, **inputs: Any) -> torch.Tensor:
+    """The logits after the last of each row's `ids`, float32."""
+    if model.training:
+        raise EngineError("the model is in training mode, which changes what it computes; call model.eval() first")
+    output = model(input_ids=ids, position_ids=positions, cache=cache, use_cache=True, logits_to_keep=1, **inputs)
+    logits: torch.Tensor = output.logits[:, -1].float()
+    return logits
+
+
+def describe_failure(error: Exception, device: torch.device) -> str:
+    """What a consumer should know of an error that a model raised."""
+    if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error):
+        lines = str(error).splitlines()
+        return f"out of memory on {device}: set a smaller kv_memory or max_batch ({lines[0]})"
+    return str(error) or repr(error)

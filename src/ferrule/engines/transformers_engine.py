@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -70,17 +72,27 @@ class TransformersEngine(BatchingEngine):
         loaded = load_model(Path(folder), dtype=dtype, device_map=device_map, trust_remote_code=trust_remote_code)
         return cls(loaded, **settings)
 
-    def weights_changed(self) -> None:
-        """See `Engine.weights_changed`. Change them while nothing is generating: a step that runs meanwhile would mix
-        both."""
-        self._scheduler.change_weights(lambda: None)
+    def weights_changed(self, change: Callable[[], None] | None = None) -> None:
+        """See `Engine.weights_changed`. While anything is generated there is always a step being computed: weights are
+        then to be changed by `change`, which is called between two steps, in the engine's thread, later than this
+        returns. An error that it raises ends what is running."""
+        self._scheduler.change_weights(lambda: None if change is None else _call_outside_inference(change))
+
+
+def _call_outside_inference(change: Callable[[], None]) -> None:
+    """What an optimizer allocates in inference mode couldn't be used outside it."""
+    with torch.inference_mode(mode=False):
+        change()
 
 
 def _measure_free(device: torch.device) -> int:
-    """Free bytes of the device's memory, or the machine's."""
+    """Free bytes of the device's memory, or of the machine's: where that isn't told, half of all."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    raise EngineError("kv_memory: this machine doesn't tell how much memory is free; give a number of bytes")
+    meminfo = Path("/proc/meminfo")
+    if meminfo.is_file():
+        lines = meminfo.read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) * 1024
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        raise EngineError("kv_memory: this machine doesn't tell how much memory it has; give a number of bytes")
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
