@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from grammar_texts import find_problems, iterate_terms
+from grammar_texts import find_problems, is_text_of, iterate_terms
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from vectors import FOLDER, IS_MISSING
 
 from ferrule.dialects.grammar import JsonValue
+from ferrule.dialects.notations.pythonic import write_literal
 from ferrule.dialects.value_grammar.schema_values import lower_values
 from ferrule.errors import DialectError
 
@@ -46,6 +49,20 @@ def list_schemas() -> tuple[dict[str, Any], ...]:
     return tuple(schemas.values())
 
 
+def list_answers() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The schemas of the benchmark, each with arguments that are right: the first of each parameter's."""
+    for name in ("simple_python", "live_simple"):
+        functions = (FOLDER / "bfcl" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        answers = (FOLDER / "bfcl" / f"{name}.answers.jsonl").read_text(encoding="utf-8").splitlines()
+        for function, answer in zip(functions, answers, strict=True):
+            schema = rename_types(json.loads(function)["function"][0]["parameters"])
+            [arguments] = json.loads(answer)["ground_truth"][0].values()
+            chosen = {key: values[0] for key, values in arguments.items() if values and values[0] != ""}
+            # An answer lists objects by their alternatives, too, so that they aren't values.
+            if Draft202012Validator(schema).is_valid(chosen):
+                yield schema, order_keys(chosen, schema)
+
+
 def order_keys(value: Any, schema: dict[str, Any]) -> Any:
     """The keys of an object in the order of its schema."""
     properties = schema.get("properties", {})
@@ -72,6 +89,17 @@ def test_texts_of_a_benchmark_are_valid() -> None:
     assert len(list_schemas()) == 671
     # An enum of strings in an array: it should have been in the items.
     assert refused == ["no value fits the schema: metrics: no listed value fits the other keywords"]
+
+
+@IS_MISSING
+def test_right_arguments_of_a_benchmark_are_texts() -> None:
+    answers = list(list_answers())
+    assert len(answers) > 500
+    for schema, arguments in answers:
+        for is_python in (False, True):
+            grammar, _ = lower_values(JsonValue(schema, is_python))
+            text = write_literal(arguments) if is_python else json.dumps(arguments, ensure_ascii=False)
+            assert is_text_of(grammar, text), text
 
 
 SCALARS = st.sampled_from([{"type": name} for name in ("string", "integer", "number", "boolean", "null")]) | st.builds(

@@ -158,7 +158,7 @@ def _fit_repeated(shape: Repeated, low: int, high: int, ways: int) -> Shape | No
         fitting = fit_length(item, shortest, longest, ways) if shortest <= longest else None
         if fitting is not None:
             return make_repeated(fitting, min(fewest, times), times)
-    return EMPTY if low == 0 and shape.minimum == 0 else None
+    return EMPTY if low <= 0 and shape.minimum == 0 else None
 
 
 def _write_out(shape: Repeated, most_times: int) -> Shape:
