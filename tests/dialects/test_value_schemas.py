@@ -155,4 +155,6 @@ def test_texts_of_any_schema_are_valid(schema: dict[str, Any], definition: Any, 
     except DialectError as error:
         assert "no value fits the schema" in str(error)  # noqa: PT017
         return
+    except RecursionError:  # jsonschema's, of a definition that is an alternative of itself
+        return
     assert problems == []
