@@ -282,6 +282,12 @@ def test_a_tool_that_is_not_offered_or_not_expressible_is_named():
     tree = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
     with pytest.raises(DialectError, match=r"calls of 'f' .*: an argument takes objects or lists .* without end"):
         describe("gemma4", (ToolSpec("f", "", tree),), "f")
+    unnamed = ToolSpec("f", "", {"type": "object", "required": ["x"]})
+    with pytest.raises(DialectError, match=r"calls of 'f' .*: its schema requires x without describing it"):
+        describe("glm45", (unnamed,), "f")
+    cut = ToolSpec("f", "", {"type": "object", "properties": {"a": {"enum": ["x</arg_value>"]}}})
+    with pytest.raises(DialectError, match=r"calls of 'f' .*x</arg_value>"):
+        describe("glm45", (cut,), "f")
     with pytest.raises(DialectError, match=r'calls of .* an argument\'s schema refers to "#", and can only'):
         describe("qwen3_coder", (ToolSpec("f", "", tree),), "f")
 

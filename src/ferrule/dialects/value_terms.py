@@ -97,7 +97,11 @@ class ValueStyle:
     ) -> Grammar:
         choices = list_strings(schema, root)
         if choices:
-            return make_text_choice(map(write, choices))
+            texts = [write(choice) for choice in choices]
+            for text in texts:
+                if self.section is None and any(end in text for end in self.ends):
+                    raise DialectError(f"{text!r} would end before its end")
+            return make_text_choice(texts)
         if STRUCTURES.intersection(types):
             # A text that looks like an object or a list would be read as one, whatever it contains.
             return GrammarChoice((NOTHING, make_plain_text(self.ends, _BRACKETS)))
