@@ -217,7 +217,7 @@ def _write_until(leaf: TextUntil) -> str:
         closer[:size]
         for closer, after in product(leaf.closers, leaf.closers)
         for size in range(1, len(closer))
-        if (closer[:size] + after).startswith(closer)
+        if size + len(after) > len(closer) and (closer[:size] + after).startswith(closer)
     }
     ending = f" & ~/(?s:.*)({'|'.join(map(_escape, sorted(beginnings)))})/" if beginnings else ""
     return f"/(?s:.*)/ & ~/(?s:.*)({holding})(?s:.*)/{ending}"

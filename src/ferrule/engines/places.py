@@ -134,7 +134,11 @@ def _may_end(closers: tuple[str, ...], tail: bytes) -> bool:
     if _find_open_character(tail) != len(tail):
         return False
     written = [encode(closer) for closer in closers]
-    return not any(0 <= (tail + after).find(closer) < len(tail) for after in written for closer in written)
+    for text, closer in ((tail + after, closer) for after in written for closer in written):
+        # One that ends where the other does makes no difference: a line break before `</a>` belongs to `\n</a>`.
+        if 0 <= text.find(closer) < min(len(tail), len(text) - len(closer)):
+            return False
+    return True
 
 
 class GrammarPlaces:
