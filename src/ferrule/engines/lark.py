@@ -24,6 +24,7 @@ from ferrule.dialects.grammar import (
     Repetition,
     TextUntil,
 )
+from ferrule.engines.places import is_counted
 from ferrule.errors import EngineError
 
 _HEADER = '%llguidance {"no_forcing": true}\n'
@@ -168,7 +169,7 @@ class _LarkWriter:
         assert isinstance(grammar, Repetition)
         if parts[0] is None or grammar.maximum == 0:
             return None if grammar.minimum else _EMPTY
-        if grammar.maximum is None:
+        if not is_counted(grammar):
             return f"{parts[0]}{{{grammar.minimum},}}" if grammar.minimum else f"{parts[0]}*"
         return f"{parts[0]}{{{grammar.minimum},{grammar.maximum}}}"
 
