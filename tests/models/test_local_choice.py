@@ -81,13 +81,17 @@ def test_force_makes_the_first_message_a_call(tmp_path: Path) -> None:
 
 def test_ids_keep_by_which_log_probabilities_they_were_drawn(tmp_path: Path) -> None:
     local = random_model(tmp_path, "hermes")
-    drawn = ask(local, choice="required", temperature=0.7, top_k=3, seed=1)[-1].message.sampled
+    message = ask(local, choice="required", temperature=0.7, top_k=3, seed=1)[-1].message
+    drawn = message.sampled
     assert len(drawn.sampling_logprobs) == len(drawn.ids)
     assert all(logprob <= 0 for logprob in drawn.sampling_logprobs)
     # Where the grammar leaves one id, it was drawn for certain; elsewhere among three.
     assert 0.0 in drawn.sampling_logprobs
     assert min(drawn.sampling_logprobs) < -0.1
     assert drawn.weights_versions == ((0, len(drawn.ids)),)
+    trace = local.trace(Conversation((*GO.messages, message)), TOOLS)
+    assert len(trace.ids) == len(trace.sampling_logprobs)
+    assert tuple(one for one in trace.sampling_logprobs if one is not None) == drawn.sampling_logprobs
     greedy = ask(local, choice="required")[-1].message.sampled
     assert set(greedy.sampling_logprobs) == {0.0}
     local.engine.weights_changed()
