@@ -95,8 +95,10 @@ def _describe(syntax: CallSyntax, samples: SampleCalls, spec: ToolSpec) -> Gramm
 
 def _describe_plain_calls(syntax: CallSyntax, samples: SampleCalls, spec: ToolSpec) -> Iterator[Grammar]:
     """Calls whose only argument is written as it is, in a notation that writes others as JSON."""
+    if not isinstance(syntax, PlainTextSyntax):
+        return
     required = set(spec.parameters.get("required") or ())
-    for name, schema in get_properties(spec).items() if isinstance(syntax, PlainTextSyntax) else ():
+    for name, schema in get_properties(spec).items():
         if required <= {name} and "string" in list_types(schema, spec.parameters):
             text = samples.write({name: PLACE})
             if f'"{PLACE}"' not in text:
