@@ -36,6 +36,8 @@ RUN = ("python", "pycon", "console")
 SHELLS = ("bash", "sh", "shell")
 TUTORIALS = ("README", "quickstart", "coming-from")
 """The pages whose examples are pasted into files, so that none may await outside of a function."""
+SLOW = ("cli", "mcp", "training")
+"""The pages that take longest; the tests of `cli` and `mcp` and `cli/test_making.py` run the same commands on less."""
 BLOCKS = [block for page in PAGES for block in read_blocks(page)]
 
 
@@ -70,8 +72,7 @@ def names() -> Iterator[dict[str, object]]:
 
 @pytest.mark.parametrize(
     "page",
-    # Training takes the longest by far; `cli/test_making.py` runs the same commands on less.
-    [pytest.param(page, marks=pytest.mark.slow) if page.stem == "training" else page for page in PAGES],
+    [pytest.param(page, marks=pytest.mark.slow) if page.stem in SLOW else page for page in PAGES],
     ids=lambda page: page.stem,
 )
 def test_examples(

@@ -34,6 +34,7 @@ OTHERS = ("jinja2.sandbox", "jsonschema", "numpy", "rich.console")
 _OPENAI = ("ferrule.models.openai.chat", "httpcore2", "httpx2")
 WHERE_ASKED_FOR = {
     "--mcp": ("mcp.client",),
+    "analyze": ("ferrule.analysis.data.sources", "ferrule.analysis.recording", "ferrule.models.recording"),
     "anthropic:": ("ferrule.models.anthropic.model", "httpcore2", "httpx2"),
     "compatible:": _OPENAI,
     "google:": ("ferrule.models.google.model", "httpcore2", "httpx2"),

@@ -11,10 +11,12 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 from message_grammars import AWKWARD, TextMaker, find_ends, is_in
+from template_cases import ALL as TEMPLATES
 
-from ferrule.conversation import Conversation, Message, Text, ToolCall, ToolResult, tool_message, user
+from ferrule.conversation import Conversation, Message, Reasoning, Text, ToolCall, ToolResult, tool_message, user
 from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.catalogue import get_notation, load_families
+from ferrule.dialects.family import NO_TEXT_BESIDE
 from ferrule.dialects.message_grammar import make_message_grammar
 from ferrule.errors import DialectError
 from ferrule.events import CallFinished, CallMalformed, TextDelta
@@ -183,38 +185,99 @@ def test_without_a_choice_any_text_may_come_before_a_call(name):
     assert counts[1] > 20
 
 
+CALL_TOOLS = {"nanochat": (EXPRESSION,), "nanochat-tools": (FORECAST, NOW, EXPRESSION)}
+
+
+def make_call(spec, identifier):
+    return ToolCall(identifier, spec.name, json.dumps(ARGUMENTS[spec.name][0]))
+
+
 def list_prompts(dialect, tools):
-    """A question, and the same after a call and its result: the conversations that a model may go on with."""
+    """The end of the prompt after a question, and after a call and its result: (how it ends, the conversation)."""
+    call = make_call(tools[0], "call00001")
     asked = Conversation((user("Is it raining?"),))
-    arguments = json.dumps(ARGUMENTS[tools[-1].name][0])
-    call = ToolCall("call00001", tools[-1].name, arguments)
-    yield asked
-    yield Conversation(
-        (*asked.messages, Message("assistant", (call,)), tool_message(ToolResult(call.id, call.name, (Text("yes"),))))
-    )
+    called = (Message("assistant", (call,)), tool_message(ToolResult(call.id, call.name, (Text("yes"),))))
+    for conversation in (asked, replace(asked, messages=(*asked.messages, *called))):
+        layout = dialect.layout(conversation, tools)
+        yield layout.opens + "".join(segment.text for segment in layout.prompt), conversation
+
+
+def read_answer(dialect, text, tools, opens):
+    """(the calls that are read, the text beside them)."""
+    reader = dialect.reader(tools, opens=opens)
+    events = reader.feed(text) + reader.close(stopped=True)
+    calls = [one for one in events if isinstance(one, CallFinished | CallMalformed)]
+    return calls, "".join(one.text for one in events if isinstance(one, TextDelta))
+
+
+def check_answers(dialect, tools):
+    maker = TextMaker(3)
+    for opens, _ in list_prompts(dialect, tools):
+        for choice, least in (("required", 1), ("auto", 0)):
+            grammar = dialect.grammar(tools, choice, opens=opens)
+            for _ in range(30):
+                text = "".join(piece for piece, _ in maker.make(grammar))
+                calls, said = read_answer(dialect, text, tools, opens)
+                assert least <= len(calls) <= 1, (choice, opens, text, calls)
+                assert all(fits(call, tools) for call in calls), (choice, opens, text, calls)
+                assert not (least and said.strip()), (choice, opens, text)
 
 
 @pytest.mark.parametrize("name", list_dialects())
 def test_a_message_goes_on_where_the_prompt_ended(name):
+    check_answers(get_dialect(name), CALL_TOOLS.get(name, TOOLS))
+
+
+@pytest.mark.parametrize("name", list_dialects())
+def test_the_messages_that_a_dialect_lays_out_are_allowed(name):
     dialect = get_dialect(name)
-    tools = (EXPRESSION,) if name == "nanochat" else TOOLS[1:2] if name == "nanochat-tools" else TOOLS
-    maker = TextMaker(3)
-    for conversation in list_prompts(dialect, tools):
-        layout = dialect.layout(conversation, tools)
-        opens = layout.opens + "".join(segment.text for segment in layout.prompt)
-        grammar = dialect.grammar(tools, "required", opens=opens)
-        for _ in range(20):
-            text = "".join(piece for piece, _ in maker.make(grammar))
-            reader = dialect.reader(tools, opens=opens)
-            events = reader.feed(text) + reader.close(stopped=True)
-            calls = [one for one in events if isinstance(one, CallFinished | CallMalformed)]
-            said = "".join(one.text for one in events if isinstance(one, TextDelta))
-            assert (len(calls), said.strip()) == (1, ""), (opens, text, events)
-            assert fits(calls[0], tools), (opens, text, events)
-        answer = Message(
-            "assistant", (ToolCall("call00002", tools[-1].name, json.dumps(ARGUMENTS[tools[-1].name][0])),)
-        )
-        whole = dialect.layout(replace(conversation, messages=(*conversation.messages, answer)), tools)
-        written = whole.text.removeprefix("".join(one.text for one in layout.with_prompt))
-        left = {written[end:] for end in find_ends((grammar,), written, 0)}
-        assert any(not one or one.startswith(layout.stops) for one in left), (opens, written, left)
+    tools = CALL_TOOLS.get(name, TOOLS)
+    call = make_call(tools[-1], "call00002")
+    answers = [(call,), (Text("It is."),), (Reasoning("Is it?"), Text("It is.")), (Reasoning("Is it?"), call)]
+    if NO_TEXT_BESIDE not in dialect.family.losses:
+        answers += [(Text("Let me see."), call), (Reasoning("Is it?"), Text("Let me see."), call)]
+    for opens, conversation in list_prompts(dialect, tools):
+        grammars = {choice: dialect.grammar(tools, choice, opens=opens) for choice in ("auto", "required")}
+        before = dialect.layout(conversation, tools)
+        for parts in answers:
+            whole = replace(conversation, messages=(*conversation.messages, Message("assistant", parts)))
+            written = dialect.layout(whole, tools).text.removeprefix("".join(one.text for one in before.with_prompt))
+            for choice in grammars if parts == (call,) else ("auto",):
+                left = {written[end:] for end in find_ends((grammars[choice],), written, 0)}
+                assert any(not one or one.startswith(before.stops) for one in left), (choice, opens, written)
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_the_answers_after_a_chat_template_are_those_of_its_notation(name):
+    check_answers(TEMPLATES[name], (EXPRESSION,) if name == "embedded" else TOOLS)
+
+
+def test_a_command_may_stand_alone_where_the_notation_writes_it_so():
+    bash = ToolSpec("bash", "", {"type": "object", "properties": {"command": {"type": "string"}}})
+    notation, grammar = get_notation("cwm"), describe("cwm", (bash,), "bash")
+    for command in ("ls -l", "echo '</x>'\ncat a", '["', "", " ls"):
+        text = notation.call(ToolCall("1", "bash", json.dumps({"command": command})))
+        assert is_in(grammar, text)
+        assert ('"command"' in text) is (command in ('["', "", " ls"))
+    maker = TextMaker(5)
+    for _ in range(60):
+        calls, said = read(notation, maker.make(grammar), (bash,), by_id=False)
+        assert [fits(call, (bash,)) for call in calls] == ["bash"]
+        assert not said.strip()
+
+
+def test_a_tool_that_is_not_offered_or_not_expressible_is_named():
+    with pytest.raises(DialectError, match="must call the tool 'later', and the offered tools are: fore, forecast"):
+        describe("hermes", TOOLS, "later")
+    with pytest.raises(DialectError, match="must call a tool, and the offered tools are: none"):
+        describe("hermes", (), "required")
+    with pytest.raises(DialectError, match="calls of 'now' can't be described in the fenced_code notation"):
+        describe("fenced_code", (CODE, NOW), "required")
+    with pytest.raises(DialectError, match="the tool 'forecast_all': its parameter 'places' takes a list of lists"):
+        get_dialect("nanochat-tools").grammar((NESTED,), "required")
+    marked = ToolSpec("a<tool_call>", "", {"type": "object", "properties": {}})
+    with pytest.raises(DialectError, match="the name 'a<tool_call>' holds one of its markers"):
+        describe("hermes", (marked,), "auto")
+    tree = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
+    with pytest.raises(DialectError, match=r"calls of 'f' .*: an argument takes objects or lists .* without end"):
+        describe("gemma4", (ToolSpec("f", "", tree),), "f")

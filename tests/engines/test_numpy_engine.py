@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from engine_checkpoints import SMALL, random_tensors
-from generating import PROMPT, collect, ids_of, prompt, run, run_long, until
+from generating import PROMPT, collect, ids_of, prompt, run, run_long, run_with, until
 
 from ferrule.conversation import Image
 from ferrule.dialects.grammar import JsonValue
@@ -129,6 +129,38 @@ def test_many_conversations_finish_in_turn(checkpoint):
         await until(lambda: engine.occupied == 0)
 
     run(checkpoint, use, max_batch=7)
+
+
+def test_after_a_change_of_weights_ids_are_sampled_by_the_new_ones_alone(checkpoint):
+    changed = random_tensors(SMALL, seed=1)
+    ids = prompt(3, 30)
+
+    async def use(engine):
+        before = [await collect(engine, ids, 9), await collect(engine, ids, 9)]
+        engine.weights_changed(changed)
+        after = await collect(engine, ids, 9)
+        engine.weights_changed()
+        return [*before, after, await collect(engine, ids, 9)]
+
+    async def afresh(engine):
+        return (await collect(engine, ids, 9))[0]
+
+    outcomes = run(checkpoint, use)
+    fresh = run_with(NumpyEngine(read_config(checkpoint / "config.json"), changed), afresh)
+    assert [end.cached_tokens for _, end in outcomes] == [0, 29, 0, 0]
+    assert [tokens[-1].weights_version for tokens, _ in outcomes] == [0, 0, 1, 2]
+    for tokens, _ in outcomes[2:]:
+        assert ids_of(tokens) == ids_of(fresh) != ids_of(outcomes[0][0])
+        assert [token.logprob for token in tokens] == [token.logprob for token in fresh]
+
+
+def test_weights_of_another_shape_are_refused_and_the_engine_goes_on(checkpoint):
+    async def use(engine):
+        with pytest.raises(EngineError, match="has shape"):
+            engine.weights_changed(random_tensors(SMALL | {"hidden_size": 32}))
+        assert (await collect(engine, PROMPT, 3))[0][0].weights_version == 0
+
+    run(checkpoint, use)
 
 
 def test_damaged_weights_reach_every_consumer_as_an_error(checkpoint):

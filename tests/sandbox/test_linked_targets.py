@@ -204,11 +204,22 @@ def test_file_tools_write_none_of_it(top: Path, place: Callable[[Path], list[str
     access.check("free.txt", Access.WRITE)
 
 
-@TIERS
-@pytest.mark.parametrize("writable", [(), (".git",)])
-async def test_commands_change_none_of_it(tmp_path: Path, tier: str, writable: tuple[str, ...]) -> None:
+WAYS = [("full", ()), ("full", (".git",)), ("container", ()), ("container", (".git",))]
+
+
+@pytest.mark.parametrize(
+    ("tier", "writable", "places"),
+    [
+        *((*way, PLACES[number::4]) for number, way in enumerate(WAYS)),
+        *(pytest.param(*way, PLACES, marks=pytest.mark.slow) for way in WAYS),
+    ],
+    ids=[f"{way[0]}-{'git' if way[1] else 'none'}-{kind}" for kind in ("sample", "all") for way in WAYS],
+)
+async def test_commands_change_none_of_it(
+    tmp_path: Path, tier: str, writable: tuple[str, ...], places: list[Callable[[Path], list[str]]]
+) -> None:
     wrong = []
-    for place in PLACES:
+    for place in places:
         top = tmp_path / place.__name__
         make_repository(top)
         names = [top / name for name in place(top)]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shell_attacks import ATTACKS, Attack, World, missing, world
@@ -60,7 +61,16 @@ def test_works_in_a_plain_subprocess(tmp_path: Path, attack: Attack) -> None:
         assert has_hit, done.output
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+# Each attack in one of the tiers, and in all of them where slow tests run.
+IN_FULL = [each for number, each in enumerate(ATTACKS) if number % 2 == 0 or "container" not in each.tiers]
+IN_CONTAINER = [each for each in ATTACKS if each not in IN_FULL]
+
+
+def list_attacks(quick: list[Attack], everything: list[Attack]) -> list[Any]:
+    return [*quick, *(pytest.param(each, marks=pytest.mark.slow) for each in everything if each not in quick)]
+
+
+@pytest.mark.parametrize("attack", list_attacks(IN_FULL, ATTACKS), ids=lambda attack: attack.name)
 async def test_fails_in_the_full_tier(tmp_path: Path, attack: Attack) -> None:
     with world(tmp_path) as made:
         done = await contained(made, attack.command.format(**made.words()), "full")
@@ -68,7 +78,9 @@ async def test_fails_in_the_full_tier(tmp_path: Path, attack: Attack) -> None:
 
 
 @pytest.mark.parametrize(
-    "attack", [each for each in ATTACKS if "container" in each.tiers], ids=lambda attack: attack.name
+    "attack",
+    list_attacks(IN_CONTAINER, [each for each in ATTACKS if "container" in each.tiers]),
+    ids=lambda attack: attack.name,
 )
 async def test_fails_in_the_container_tier(tmp_path: Path, attack: Attack) -> None:
     with world(tmp_path) as made:

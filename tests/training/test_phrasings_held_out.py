@@ -24,7 +24,14 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize(("name", "fewest"), LISTS.items())
+QUICK = ("steering", "held_out_declined")
+"""The lists that are compared in a quick run, of each kind one."""
+
+
+@pytest.mark.parametrize(
+    ("name", "fewest"),
+    [pytest.param(*entry, marks=[] if entry[0] in QUICK else pytest.mark.slow) for entry in LISTS.items()],
+)
 def test_no_template_could_have_written_a_held_out_request(name: str, fewest: int) -> None:
     lines = (PHRASINGS / f"{name}.jsonl").read_text("utf-8").splitlines()
     # Of several turns the last is what is measured; those before it are ordinary requests such as "12*12".

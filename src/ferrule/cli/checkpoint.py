@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from ferrule.models.checkpoints.description import CheckpointDescription
 
-_WIDTH = 12
+_WIDTH = 13
 
 
 def show_checkpoint(name: str, options: Sequence[str], as_json: bool) -> None:
@@ -56,7 +56,14 @@ def _list_rows(found: CheckpointDescription) -> Iterator[tuple[str, str]]:
     yield "notation", ": ".join(filter(None, (found.notation, found.notation_reason)))
     yield "stops at", ", ".join(f"{name} ({token})" for name, token in found.stops.items())
     yield "a call", (found.call or "").replace("\n", "\\n")
+    yield "constrained", _describe_constraints(found)
     yield "can", ", ".join(_list_abilities(found))
+
+
+def _describe_constraints(found: CheckpointDescription) -> str:
+    if found.constrains_calls is None:
+        return ""
+    return "calls can be held to their tools' schemas" if found.constrains_calls else f"no: {found.constrains_reason}"
 
 
 def _describe_weights(found: CheckpointDescription) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, runtime_checkable
 
@@ -39,8 +40,11 @@ class _Message:
     """Describes messages of one family, in its turns, after a prompt that ended in `opens`."""
 
     def __init__(self, family: Family, tools: Sequence[ToolSpec], turns: Turns, opens: str) -> None:
-        self._family, self._turns, self._opens = family, turns, opens
         thinking = family.message.thinking if turns.reasons else None
+        if thinking is not None and turns.inline:  # a call is written inside reasoning
+            thinking = replace(thinking, closes_before_call=False)
+            family = replace(family, message=replace(family.message, thinking=thinking))
+        self._family, self._turns, self._opens = family, turns, opens
         self._thinking = thinking
         # As in the reader.
         self._in_thought = thinking is not None and opens.rfind(thinking.open) > opens.rfind(thinking.close)
@@ -77,12 +81,10 @@ class _Message:
         return items[0] if len(items) == 1 else GrammarSequence(tuple(items))
 
     def _get_ending(self, parts: tuple[Part, ...]) -> str:
-        """What comes after a message, before the token that stops it; the white space after text is part of it."""
+        """What comes after a message, before the token that stops it."""
         turns = self._turns
-        has_call = isinstance(parts[-1], ToolCall)
-        end = turns.calls_end if has_call and turns.calls_end is not None else turns.end
-        ending = end.removesuffix(turns.get_last_token(end))
-        return ending if has_call or ending.strip() else ""
+        end = turns.calls_end if isinstance(parts[-1], ToolCall) and turns.calls_end is not None else turns.end
+        return end.removesuffix(turns.get_last_token(end))
 
     def _strip_opening(self, text: str) -> str:
         """A message without its beginning that the prompt already wrote, if there is more of it than white space."""

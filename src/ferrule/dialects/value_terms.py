@@ -96,14 +96,18 @@ class ValueStyle:
             return make_text_choice(map(write, choices))
         if STRUCTURES.intersection(types):
             # A text that looks like an object or a list would be read as one, whatever it contains.
-            firsts = "".join(sorted({*_BRACKETS, *_SPACE, *(end[0] for end in self.ends)}))
-            rest = TextUntil(self.ends)
-            return GrammarChoice((NOTHING, GrammarSequence((CharacterSet(firsts, is_excluded=True), rest))))
+            return GrammarChoice((NOTHING, make_plain_text(self.ends, _BRACKETS)))
         if self.section is None:
             return TextUntil(self.ends)
         begin, end = self.section
         inside = GrammarSequence((LiteralText(begin), TextUntil((end,)), LiteralText(end)))
         return GrammarChoice((TextUntil((*self.ends, begin)), inside))
+
+
+def make_plain_text(ends: Sequence[str], others: str) -> Grammar:
+    """Any text up to one of `ends` that isn't empty and begins neither with white space nor with one of `others`."""
+    firsts = "".join(sorted({*others, *_SPACE, *(end[0] for end in ends)}))
+    return GrammarSequence((CharacterSet(firsts, is_excluded=True), TextUntil(tuple(ends))))
 
 
 def join_options(options: Sequence[Grammar]) -> Grammar:

@@ -7,14 +7,22 @@ can't tell, such as the texts that end a value without quotes, is said by a few 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ferrule.conversation import ToolCall
 from ferrule.dialects.call_grammar import list_arguments
 from ferrule.dialects.family import CallSyntax
-from ferrule.dialects.grammar import NOTHING, Grammar, GrammarChoice, GrammarSequence, JsonValue, TextUntil
+from ferrule.dialects.grammar import (
+    NOTHING,
+    Grammar,
+    GrammarChoice,
+    GrammarSequence,
+    JsonValue,
+    TextUntil,
+    make_text_choice,
+)
 from ferrule.dialects.notation import TextNotation
 from ferrule.dialects.sample_calls import (
     KEYS,
@@ -36,6 +44,7 @@ from ferrule.dialects.value_terms import (
     join_options,
     list_strings,
     list_types,
+    make_plain_text,
     select_types,
 )
 from ferrule.errors import DialectError
@@ -79,8 +88,23 @@ def _describe(syntax: CallSyntax, samples: SampleCalls, spec: ToolSpec) -> Gramm
     sample = samples.write({KEYS[0]: 0})
     span = _find_object(sample)
     if span is not None:
-        return samples.describe(f"{sample[: span[0]]}{PLACE}{sample[span[1] :]}", JsonValue(spec.parameters))
+        whole = samples.describe(f"{sample[: span[0]]}{PLACE}{sample[span[1] :]}", JsonValue(spec.parameters))
+        return join_options([whole, *_describe_plain_calls(syntax, samples, spec)])
     return (_describe_arguments if KEYS[0] in sample else _describe_values)(syntax, samples, spec)
+
+
+def _describe_plain_calls(syntax: CallSyntax, samples: SampleCalls, spec: ToolSpec) -> Iterator[Grammar]:
+    """Calls whose only argument is written as it is, in a notation that writes others as JSON."""
+    if not isinstance(syntax, PlainTextSyntax):
+        return
+    required = set(spec.parameters.get("required") or ())
+    for name, schema in get_properties(spec).items():
+        if required <= {name} and "string" in list_types(schema, spec.parameters):
+            text = samples.write({name: PLACE})
+            if f'"{PLACE}"' not in text:
+                choices = list_strings(schema, spec.parameters)
+                plain = make_plain_text(syntax.list_value_ends(()), '{["')
+                yield samples.describe(text, make_text_choice(choices) if choices else plain)
 
 
 def _find_object(text: str) -> tuple[int, int] | None:

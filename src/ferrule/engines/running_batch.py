@@ -222,6 +222,7 @@ class RunningBatch:
 
     def _save(self, place: int, ids: Ids) -> None:
         size = self.decoder.measure([len(ids)])
-        if size <= self._prefix_bytes and not self.prefixes.takes(size):
+        # Saved states may have room for more, and an entry that would be dropped for this one is worth the copy.
+        if self.prefixes.size + 2 * size > self._memory - self.decoder.allocated:
             self._shrink()
         self.prefixes.add(ids, size, lambda extended: self.decoder.save(place, len(ids), extended))

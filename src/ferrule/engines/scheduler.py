@@ -25,6 +25,8 @@ from ferrule.errors import EngineError
 # conversation then needn't wait for that copy. Long enough that a turn which follows a quick tool's result, and goes on
 # in that place, doesn't meet the copy.
 PAUSE = 0.02
+REASON = 500
+"""Characters of an error that consumers are shown: a model's may list all of its weights. Its cause has the rest."""
 
 
 class Scheduler:
@@ -223,7 +225,9 @@ class Scheduler:
 
     def _fail(self, error: Exception) -> None:
         """Tell every consumer, and start over: the places may contain half a step."""
-        reason = f"the engine failed: {self._decoder.describe_failure(error)}"
+        reason = " ".join(f"the engine failed: {self._decoder.describe_failure(error)}".split())
+        if len(reason) > REASON:
+            reason = f"{reason[:REASON]} …"
         # What the failed step was computing would otherwise live as long as the error.
         clear_frames(error.__traceback__)
 

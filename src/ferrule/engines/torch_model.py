@@ -90,8 +90,11 @@ def _check_config(name: str, config: Any) -> None:
 def _measure_layers(model: Any, name: str, device: torch.device) -> tuple[tuple[LayerShape, ...], int]:
     """The layers with keys and values, and the bytes of the others' states."""
     cache = DynamicCache(config=model.config)
-    with torch.no_grad():
-        model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=device), cache=cache, use_cache=True)
+    try:
+        with torch.no_grad():
+            model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=device), cache=cache, use_cache=True)
+    except Exception as error:  # whatever a wrong config makes the model stumble over
+        raise EngineError(f"{name} can't compute one token: {type(error).__name__}: {error}") from error
     shapes, state_bytes = [], 0
     for layer in cache.layers:
         if type(layer) is LinearAttentionLayer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
@@ -20,7 +19,6 @@ from ferrule.tokens.word_tokenizer import WordTokenizer
 
 if TYPE_CHECKING:
     from ferrule.engines import Engine, EngineFactory
-    from ferrule.engines.numpy_engine import NumpyEngine
     from ferrule.models.checkpoints.engines import EngineName
 
 EMBEDDED_MODEL = "ferrule.embedded:load_embedded_model"
@@ -28,6 +26,14 @@ EMBEDDED_MODEL = "ferrule.embedded:load_embedded_model"
 GUIDES = {"nanochat-tools": "ferrule.embedded.guide:load_guide"}
 """What makes the guide of a checkpoint of a dialect, given its folder. An entry point would take 35 ms to look up, and
 isn't there in a checkout."""
+
+_NEEDED = {
+    "function": ("tokenizer.json",),
+    "numpy": ("config.json", "model.safetensors", "tokenizer.json"),
+    "transformers": ("config.json", "tokenizer.json"),
+    None: ("config.json", "tokenizer.json"),
+}
+"""The files that a folder must have, by the engine that is named."""
 
 
 def load_local_model(  # noqa: PLR0913 - each option by its name, as model("local:…", …) takes them
@@ -38,6 +44,7 @@ def load_local_model(  # noqa: PLR0913 - each option by its name, as model("loca
     engine: EngineName | EngineFactory | None = None,
     history: History = "as_sampled",
     image_tokens: ImageTokens | None = None,
+    strict_tools: bool = False,
     revision: str | None = None,
     dtype: str | None = None,
     device_map: Any = None,
@@ -59,6 +66,7 @@ def load_local_model(  # noqa: PLR0913 - each option by its name, as model("loca
             of `tokenizer.json` will do, whatever else it needs from the folder.
         history: how earlier messages are written if the dialect rewrites history; see `prepare_history`.
         image_tokens: the ids that represent an image; see `LocalModel`.
+        strict_tools: whether every call must fit the schema of its tool; see `LocalModel`.
         revision: a branch, tag or commit, for a name on the hub.
         dtype: what transformers computes in: `float32`, `bfloat16`, `float16`, or `auto`, as the checkpoint says.
         device_map: where transformers puts the weights: `cpu`, `cuda`, `cuda:1`, `mps`, or a map of several devices.
@@ -75,11 +83,19 @@ def load_local_model(  # noqa: PLR0913 - each option by its name, as model("loca
     """
     if history not in get_args(History):
         raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
+    if not (engine is None or callable(engine)) and engine not in _NEEDED:
+        raise SettingsError(f"engine: {engine!r} is neither numpy nor transformers, nor a function that opens a folder")
     given = {"dtype": dtype, "device_map": device_map, "trust_remote_code": trust_remote_code or None,
              "max_batch": max_batch, "context_length": context_length, "kv_memory": kv_memory}  # fmt: skip
     options = {option: value for option, value in given.items() if value is not None}
-    folder = find_checkpoint(checkpoint, revision, with_code=bool(trust_remote_code))
-    _check_files(folder, ("tokenizer.json",) if callable(engine) else ("config.json", "tokenizer.json"))
+    folder = Path(checkpoint)
+    if revision is not None or not folder.is_dir():
+        folder = find_checkpoint(checkpoint, revision, with_code=bool(trust_remote_code))
+    for needed in _NEEDED["function" if callable(engine) else engine]:
+        if not (folder / needed).is_file():
+            from ferrule.models.checkpoints.files import check_file
+
+            check_file(folder, needed)  # knows what to do about it
     tokenizer = read_tokenizer(folder / "tokenizer.json")
     framing = choose_dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
     guide = _load_guide(framing, folder)
@@ -91,6 +107,7 @@ def load_local_model(  # noqa: PLR0913 - each option by its name, as model("loca
         history,
         image_tokens,
         guide,
+        strict_tools,
     )
 
 
@@ -114,14 +131,6 @@ def find_checkpoint(
     if isinstance(checkpoint, str) and is_hub_name(checkpoint):
         return fetch_checkpoint(checkpoint, revision, with_weights=with_weights, with_code=with_code)
     raise ModelError(f"there is no folder {checkpoint}; give that of a checkpoint, or a name on the hub, ORG/NAME")
-
-
-def _check_files(folder: Path, needed: Iterable[str]) -> None:
-    for name in needed:
-        if not (folder / name).is_file():
-            from ferrule.models.checkpoints.files import check_file
-
-            check_file(folder, name)  # knows what to do about it
 
 
 def _load_guide(dialect: Dialect, folder: Path) -> CallGuide | None:
@@ -149,24 +158,16 @@ def _open_engine(
         from ferrule.models.checkpoints.engines import choose_engine
 
         engine = choose_engine(folder, dialect.name, options).name
-    if engine == "numpy":
-        return _open_numpy_engine(folder, tokenizer, options, has_guide=dialect.name in GUIDES)
     if engine == "transformers":
         from ferrule.models.checkpoints.engines import open_transformers_engine
 
         return open_transformers_engine(folder, tokenizer, options)
-    raise SettingsError(f"engine: {engine!r} is neither numpy nor transformers, nor a function that opens a folder")
-
-
-def _open_numpy_engine(folder: Path, tokenizer: Tokenizer, options: dict[str, Any], *, has_guide: bool) -> NumpyEngine:
     from ferrule.engines.numpy_engine import NumpyEngine
 
     foreign = next((name for name in options if name not in ("max_batch", "context_length")), None)
     if foreign is not None:
         raise SettingsError(f"{foreign}=… is for engine='transformers'; numpy's computes in float32 on the CPU")
-    _check_files(folder, ("model.safetensors",))
-    # A guide's confidences were measured with ids that are tried, and it needs nothing but the package.
-    return NumpyEngine.load(folder, vocabulary=tokenizer, tries_ids=has_guide, **options)
+    return NumpyEngine.load(folder, vocabulary=tokenizer, **options)
 
 
 def read_tokenizer(path: Path | str) -> Tokenizer:

@@ -181,11 +181,15 @@ def make_byte_tokenizer_json(control: Sequence[str]) -> dict[str, Any]:
 
 
 class Detokenizer:
-    """Decodes one message's ids; incomplete characters wait for the next ids."""
+    """Decodes one message's ids; incomplete characters wait for the next ids.
+
+    An id past the vocabulary is no text: many models have more ids than their tokenizer, up to a round number.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._names = {token: name for name, token in tokenizer.control.items()}
+        self._size = tokenizer.vocabulary_size
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, ids: Iterable[int]) -> list[tuple[str, bool]]:
@@ -195,7 +199,8 @@ class Detokenizer:
         for token in ids:
             name = self._names.get(token)
             if name is None:
-                run.append(self._tokenizer.decode_token(token))
+                if token < self._size:
+                    run.append(self._tokenizer.decode_token(token))
                 continue
             # A control token ends the text before it, so the bytes of an incomplete character become U+FFFD here.
             text = self._decoder.decode(b"".join(run), final=True)

@@ -64,6 +64,10 @@ class ToolBlock:
         is_plain = is_alone and command and command == command.strip() and command[0] not in '{["'
         return command if is_plain and self.close not in command else text
 
+    def list_value_ends(self, names: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
+        """See `PlainTextSyntax`: of a command."""
+        return (f"\n{self.close}", self.close)
+
     def read(self, stream: InputStream, calls: Calls, opener: str) -> Reading[None]:  # noqa: ARG002 - there is but one
         """Read a block, its opener taken."""
         stream.begin_trial(with_opener=True)

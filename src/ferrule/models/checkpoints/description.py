@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ferrule.conversation import Conversation, ToolCall, user
 from ferrule.dialects.catalogue import get_dialect
+from ferrule.dialects.notation import infer_spec
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import FerruleError, ModelError
 from ferrule.models.checkpoints.engines import check_family, choose_engine, count_weights, find_missing_package
@@ -18,6 +20,7 @@ from ferrule.models.local_checkpoints import choose_dialect, find_checkpoint, re
 from ferrule.tokens.tokenizer import Tokenizer, read_tokenizer_file
 
 _EXAMPLE = ("get_weather", '{"city": "Paris"}')
+_CALCULATION = ("calculator", '{"expression": "12 * 34"}')
 _STORED = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
@@ -53,6 +56,8 @@ class CheckpointDescription:
     parallel_calls: bool | None = None
     reasoning: bool | None = None
     system: bool | None = None
+    constrains_calls: bool | None = None
+    constrains_reason: str | None = None
     problems: list[str] = field(default_factory=list)
 
     @contextmanager
@@ -88,6 +93,8 @@ def describe_checkpoint(checkpoint: str, options: Mapping[str, Any]) -> Checkpoi
     if config is not None and found.weights is not None:
         with found.collecting_problems():
             _describe_engine(found, folder, config, options)
+    if found.constrains_calls and found.engine == "transformers" and find_spec("llguidance") is None:
+        found.constrains_calls, found.constrains_reason = False, "llguidance isn't installed"
     return found
 
 
@@ -137,9 +144,16 @@ def _describe_abilities(found: CheckpointDescription, dialect: Dialect, tokenize
         found.problems.append(
             f"the tokenizer has no control token for {', '.join(stops)}, which ends a message, so none would end"
         )
-    if found.tools:
-        call = ToolCall("call_1", "calculator", '{"expression": "12 * 34"}') if can.tools else None
-        found.call = dialect.call(call or ToolCall("call_1", *_EXAMPLE))
+    found.constrains_calls = False
+    if not found.tools:
+        found.constrains_reason = "it makes none"
+        return
+    call = ToolCall("call_1", *(_CALCULATION if can.tools else _EXAMPLE))
+    found.call = dialect.call(call)
+    if dialect.grammar((infer_spec(call),), "required") is None:
+        found.constrains_reason = f"the dialect {dialect.name} describes no grammar of them"
+    else:
+        found.constrains_calls = True
 
 
 def _describe_engine(
