@@ -56,7 +56,7 @@ def test_options_of_a_model(reckoner: str, tmp_path: Path) -> None:
     assert ask("--model-option", "context_length=300", "--model-option", "engine=numpy").returncode in (0, 1)
     assert_refused(ask("--model-option", "context_length=9000"), "context_length 9000 is not between 1 and 2048")
     assert_refused(ask("--model-option", "engine=numpy", "--model-option", "dtype=float32"), "engine='transformers'")
-    assert_refused(ask("--model-option", "dtpe=float32"), "unexpected keyword argument 'dtpe'")
+    assert_refused(ask("--model-option", "dtpe=float32"), "no option 'dtpe'; those of its engine are max_batch")
     assert_refused(ask("--model-option", "dtype"), "--model-option dtype: write it as NAME=VALUE")
     assert_refused(ferrule("models", "openai", "--model-option", "a=b"), "--model-option is for a checkpoint")
     config = tmp_path / "config.toml"
