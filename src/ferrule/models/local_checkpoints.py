@@ -157,7 +157,8 @@ def _open_engine(
         foreign = next((name for name in given if name not in ("max_batch", "context_length")), None)
         if foreign is not None:
             raise SettingsError(f"{foreign}=… is for engine='transformers'; numpy's computes in float32 on the CPU")
-        return NumpyEngine.load(folder, vocabulary=tokenizer, **given)
+        # A guide's grammars are followed without llguidance: see `GrammarMatcher`.
+        return NumpyEngine.load(folder, vocabulary=tokenizer, tries_ids=dialect.name in GUIDES, **given)
     raise SettingsError(f"engine: {engine!r} is neither numpy nor transformers, nor a function that opens a folder")
 
 
