@@ -18,6 +18,7 @@ from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.catalogue import get_notation, load_families
 from ferrule.dialects.family import NO_TEXT_BESIDE
 from ferrule.dialects.message_grammar import make_message_grammar
+from ferrule.dialects.notation import make_notation_without_calls
 from ferrule.errors import DialectError
 from ferrule.events import CallFinished, CallMalformed, TextDelta
 from ferrule.toolspec import ToolSpec
@@ -281,3 +282,17 @@ def test_a_tool_that_is_not_offered_or_not_expressible_is_named():
     tree = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
     with pytest.raises(DialectError, match=r"calls of 'f' .*: an argument takes objects or lists .* without end"):
         describe("gemma4", (ToolSpec("f", "", tree),), "f")
+    unnamed = ToolSpec("f", "", {"type": "object", "required": ["x"]})
+    with pytest.raises(DialectError, match=r"calls of 'f' .*: its schema requires x without describing it"):
+        describe("glm45", (unnamed,), "f")
+    cut = ToolSpec("f", "", {"type": "object", "properties": {"a": {"enum": ["x</arg_value>"]}}})
+    with pytest.raises(DialectError, match=r"calls of 'f' .*x</arg_value>"):
+        describe("glm45", (cut,), "f")
+    with pytest.raises(DialectError, match=r'calls of .* an argument\'s schema refers to "#", and can only'):
+        describe("qwen3_coder", (ToolSpec("f", "", tree),), "f")
+
+
+def test_any_text_is_allowed_without_calls():
+    assert describe("hermes", TOOLS, "none") is None
+    assert describe("hermes", (), "auto") is None
+    assert make_message_grammar(make_notation_without_calls("it has none").family, TOOLS, "auto") is None

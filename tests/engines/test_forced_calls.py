@@ -33,6 +33,7 @@ NOTATIONS = ("hermes", "qwen3_coder", "pythonic")
 BUDGETS = (32, 128, 512)
 LATE = b"x\xc3\xa9{[(,: \n-9876543210."
 """What the adversary likes best, the first most: text, and what opens. What closes comes last."""
+ASKED = Conversation((user("Go."),))
 CLOSING = b"\"'}])<"
 TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": None}
 
@@ -100,10 +101,11 @@ class Made:
     impossible: int = 0
 
 
-def make_model(notation: str, kind: str) -> LocalModel:
-    """One with random weights, or the adversary, which always prefers the same ids."""
+def make_model(notation: str, kind: str, *, strict_tools: bool = False) -> LocalModel:
+    """One with random weights; or the adversary, which always prefers the same ids; or a caller, which likes to begin a
+    call as well."""
     dialect = get_dialect(notation)
-    layout = dialect.layout(Conversation((user("Go."),)), ())
+    layout = dialect.layout(ASKED, ())
     markers = dict.fromkeys((*dialect.markers, *layout.control_tokens, *layout.stops))
     control = [marker for marker in markers if marker.startswith("<") and marker.endswith(">")]
     tokenizer = WordsAndBytes(control)
@@ -111,7 +113,7 @@ def make_model(notation: str, kind: str) -> LocalModel:
     shape: dict[str, Any] = {"vocab_size": size, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
                              "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 8}  # fmt: skip
     tensors = random_tensors(shape)
-    if kind == "adversary":
+    if kind != "random":
         # Without what its layers add, the last state is the same for all ids, and so are the logits.
         tensors = {
             name: np.zeros_like(one) if name.startswith("model.layers") else one for name, one in tensors.items()
@@ -122,10 +124,12 @@ def make_model(notation: str, kind: str) -> LocalModel:
         preferences[list(CLOSING)] = -1
         preferences[256 : 256 + len(control)] = -2
         preferences[list(LATE)] = np.arange(len(LATE), 0, -1)
+        if kind == "caller":
+            preferences[tokenizer.control["<tool_call>"]] = 100
         tensors["lm_head.weight"] = np.repeat(preferences[:, None], 16, axis=1).astype(np.float32) / 16
-    config = DecoderConfig(size, 16, 1, 2, 1, 8, 8, context_length=16_384, tied_embeddings=kind != "adversary")
+    config = DecoderConfig(size, 16, 1, 2, 1, 8, 8, context_length=16_384, tied_embeddings=kind == "random")
     engine = NumpyEngine(config, tensors, vocabulary=tokenizer, prefix_bytes=0)
-    return LocalModel(engine, tokenizer, dialect, f"{kind} {notation}")
+    return LocalModel(engine, tokenizer, dialect, f"{kind} {notation}", strict_tools=strict_tools)
 
 
 async def call_once(model: LocalModel, tool: ToolSpec, settings: ModelSettings, made: Made) -> None:
@@ -133,7 +137,7 @@ async def call_once(model: LocalModel, tool: ToolSpec, settings: ModelSettings, 
     tools = (tool, ToolSpec("other", "", {"type": "object", "properties": {}}))
     finished, refused = None, ""
     try:
-        async for event in model.stream(Conversation((user("Go."),)), tools, settings):
+        async for event in model.stream(ASKED, tools, settings):
             finished = event if isinstance(event, MessageFinished) else finished
     except (EngineError, DialectError) as error:
         refused = str(error)
@@ -151,26 +155,25 @@ async def call_once(model: LocalModel, tool: ToolSpec, settings: ModelSettings, 
     assert finished.stop == "calls"
     assert finished.message.sampled is not None
     assert len(finished.message.sampled.ids) <= (settings.max_tokens or 0)
-    assert call.name == tool.name or settings.choice == "required"
-    if call.name == tool.name:
-        jsonschema.Draft202012Validator(tool.parameters).validate(call.decode())
+    assert call.name == tool.name
+    jsonschema.Draft202012Validator(tool.parameters).validate(call.decode())
     made.calls += 1
 
 
 def make_calls(notation: str, kind: str, tools: tuple[ToolSpec, ...], budgets: tuple[int, ...]) -> Made:
-    made = Made()
+    made, temperature = Made(), 1.0 if kind == "random" else 0.0
 
     async def main() -> None:
         async with make_model(notation, kind) as model:
-            for number, tool in enumerate(tools):
-                for budget in budgets:
-                    settings = ModelSettings(
-                        choice=tool.name,
-                        max_tokens=budget,
-                        seed=number,
-                        temperature=0.0 if kind == "adversary" else 1.0,
-                    )
-                    await call_once(model, tool, settings, made)
+            asked = [
+                (tool, ModelSettings(choice=tool.name, max_tokens=budget, seed=number, temperature=temperature))
+                for number, tool in enumerate(tools)
+                for budget in budgets
+            ]
+            for at in range(0, len(asked), 32):
+                await asyncio.gather(
+                    *(call_once(model, tool, settings, made) for tool, settings in asked[at : at + 32])
+                )
 
     asyncio.run(main())
     return made
@@ -196,3 +199,25 @@ def test_forced_calls_fit_all_schemas(notation: str, kind: str) -> None:
     made = make_calls(notation, kind, tools, BUDGETS)
     assert made.impossible == len(BUDGETS)
     assert made.calls + made.too_short == len(BUDGETS) * 670
+
+
+@pytest.mark.skipif(BFCL is None, reason="../shared/vectors is missing")
+def test_calls_that_the_model_chooses_to_make_fit_if_tools_are_strict() -> None:
+    made = Made()
+
+    async def main() -> None:
+        for kind in ("caller", "adversary"):
+            async with make_model("hermes", kind, strict_tools=True) as model:
+                for budget in (8, 64, 256):
+                    settings = ModelSettings(max_tokens=budget)
+                    if kind == "caller" and budget > 8:
+                        await call_once(model, read_tools()[0], settings, made)
+                        continue
+                    # Too few for a call: text is cut where the budget ends, and a call isn't begun.
+                    *_, finished = [one async for one in model.stream(ASKED, read_tools()[:1], settings)]
+                    assert isinstance(finished, MessageFinished)
+                    assert not finished.message.calls
+                    assert finished.stop == ("length" if kind == "adversary" else "turn")
+
+    asyncio.run(main())
+    assert made.calls == 2

@@ -10,7 +10,10 @@ IDS = st.lists(st.integers(0, 3), min_size=1, max_size=6)
 
 
 def sampled_tokens(ids, number):
-    return SampledTokens(tuple(ids), tuple(-number - at / 100 for at in range(len(ids))), "abc", "hermes", "turn")
+    logprobs = tuple(-number - at / 100 for at in range(len(ids)))
+    # Those of the second one were stored without the log-probabilities by which they were drawn.
+    drawn = () if number == 2 else tuple(logprob / 2 for logprob in logprobs)
+    return SampledTokens(tuple(ids), logprobs, "abc", "hermes", "turn", drawn)
 
 
 @st.composite
@@ -35,9 +38,13 @@ def test_each_sampled_id_is_trained_once_after_the_ids_that_it_was_sampled_after
     traces = rollout.traces()
     # I6, and I2: what is trained was sampled, and has its log-probability.
     for trace in traces:
-        assert len(trace.ids) == len(trace.mask) == len(trace.logprobs)
+        assert len(trace.ids) == len(trace.mask) == len(trace.logprobs) == len(trace.sampling_logprobs)
         assert [on == 1 for on in trace.mask] == [logprob is not None for logprob in trace.logprobs]
         assert trace.mask[-1] == 1
+        for logprob, drawn in zip(trace.logprobs, trace.sampling_logprobs, strict=True):
+            assert drawn is None or (logprob is not None and drawn == logprob / 2)
+    known = [one for trace in traces for one in trace.sampling_logprobs if one is not None]
+    assert known == [one for _, sampled in made for one in sampled.sampling_logprobs]
     trained = [
         (trace.ids[:at], trace.ids[at], trace.logprobs[at])
         for trace in traces

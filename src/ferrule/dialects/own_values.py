@@ -59,6 +59,8 @@ def _describe(schema: Any, root: JSONSchema, terms: OwnValueTerms, depth: int) -
     is_only = len(types) == 1
     for part in list_alternatives(schema, root):
         own = list_types(part, root)
+        if "enum" in part or "const" in part:
+            continue
         found = []
         if "array" in own and own != TYPES:
             found.append(_describe_list(part, root, terms, depth, is_only=is_only))

@@ -44,7 +44,8 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class SampledIds:
-    """Ids sampled by an engine, kept as they are; always trained. `logprobs` has the same length.
+    """Ids sampled by an engine, kept as they are; always trained. `logprobs` has the same length, and so
+    has `sampling_logprobs`, unless it is empty: see `SampledTokens`.
 
     `closer` is the control token that must end them: if the model did not sample it, the system writes it, untrained.
     """
@@ -52,6 +53,7 @@ class SampledIds:
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     closer: str = ""
+    sampling_logprobs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ write strings as they are, up to a text that ends them.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -20,11 +22,13 @@ from ferrule.dialects.grammar import (
     make_text_choice,
 )
 from ferrule.dialects.reader.parameters import list_alternatives, name_type, read_parameter_type
+from ferrule.errors import DialectError
 from ferrule.toolspec import JSONSchema
 
 SCALARS = frozenset({"integer", "number", "boolean", "null"})
 STRUCTURES = frozenset({"array", "object"})
 TYPES = SCALARS | STRUCTURES | {"string"}
+_OTHER_REFERENCE = re.compile(r'"\$ref": ("(?!#/(?:\$defs|definitions)/)[^"]*")')
 _DEFINITIONS = ("$defs", "definitions")
 # Readers strip a text before they look for the bracket of an object or a list.
 _SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
@@ -93,7 +97,11 @@ class ValueStyle:
     ) -> Grammar:
         choices = list_strings(schema, root)
         if choices:
-            return make_text_choice(map(write, choices))
+            texts = [write(choice) for choice in choices]
+            for text in texts:
+                if self.section is None and any(end in text for end in self.ends):
+                    raise DialectError(f"{text!r} would end before its end")
+            return make_text_choice(texts)
         if STRUCTURES.intersection(types):
             # A text that looks like an object or a list would be read as one, whatever it contains.
             return GrammarChoice((NOTHING, make_plain_text(self.ends, _BRACKETS)))
@@ -133,7 +141,11 @@ def list_strings(schema: Any, root: JSONSchema) -> list[str]:
 
 
 def select_types(schema: Any, root: JSONSchema, types: Collection[str]) -> JSONSchema:
-    """The schema of those values that have one of these types, with the definitions that it refers to."""
+    """The schema of those values that have one of these types, with the definitions that it refers to. Raises
+    `DialectError` if it refers to anything else."""
+    other = _OTHER_REFERENCE.search(json.dumps(schema))
+    if other is not None:
+        raise DialectError(f"an argument's schema refers to {other[1]}, and can only refer to definitions")
     definitions = {word: root[word] for word in _DEFINITIONS if word in root}
     if isinstance(schema, Mapping) and list_types(schema, root) <= set(types):
         return {**definitions, **schema}

@@ -69,6 +69,13 @@ def describe_calls(notation: TextNotation, tools: Sequence[ToolSpec], spec: Tool
         ) from error
 
 
+def _check_required(spec: ToolSpec) -> None:
+    """Raise `DialectError` for arguments that are required and not described."""
+    missing = [name for name in spec.parameters.get("required") or () if name not in get_properties(spec)]
+    if missing:
+        raise DialectError(f"its schema requires {', '.join(missing)} without describing it")
+
+
 def _check(notation: TextNotation, tools: Sequence[ToolSpec], spec: ToolSpec) -> None:
     """Raise `DialectError` for names that can't be read back as they are written."""
     given = {key: _choose_value(schema, spec.parameters) for key, schema in get_properties(spec).items()}
@@ -90,6 +97,7 @@ def _describe(syntax: CallSyntax, samples: SampleCalls, spec: ToolSpec) -> Gramm
     if span is not None:
         whole = samples.describe(f"{sample[: span[0]]}{PLACE}{sample[span[1] :]}", JsonValue(spec.parameters))
         return join_options([whole, *_describe_plain_calls(syntax, samples, spec)])
+    _check_required(spec)
     return (_describe_arguments if KEYS[0] in sample else _describe_values)(syntax, samples, spec)
 
 

@@ -21,7 +21,7 @@ from ferrule.engines.places import GrammarPlaces, Place, resolve_markers
 from ferrule.errors import TokenizerError
 
 TokenMask: TypeAlias = NDArray[np.uint8]
-"""A bit for each id, 1 for legal ones: that of id `n` is `mask[n // 8] >> n % 8 & 1`."""
+"""A bit for each id, 1 for legal ones: that of id `n` is `mask[n // 8] >> n % 8 & 1`. Those of no id are 0."""
 
 
 class Vocabulary(Protocol):

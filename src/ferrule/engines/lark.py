@@ -24,6 +24,7 @@ from ferrule.dialects.grammar import (
     Repetition,
     TextUntil,
 )
+from ferrule.engines.places import is_counted
 from ferrule.errors import EngineError
 
 _HEADER = '%llguidance {"no_forcing": true}\n'
@@ -168,7 +169,7 @@ class _LarkWriter:
         assert isinstance(grammar, Repetition)
         if parts[0] is None or grammar.maximum == 0:
             return None if grammar.minimum else _EMPTY
-        if grammar.maximum is None:
+        if not is_counted(grammar):
             return f"{parts[0]}{{{grammar.minimum},}}" if grammar.minimum else f"{parts[0]}*"
         return f"{parts[0]}{{{grammar.minimum},{grammar.maximum}}}"
 
@@ -217,7 +218,7 @@ def _write_until(leaf: TextUntil) -> str:
         closer[:size]
         for closer, after in product(leaf.closers, leaf.closers)
         for size in range(1, len(closer))
-        if (closer[:size] + after).startswith(closer)
+        if size + len(after) > len(closer) and (closer[:size] + after).startswith(closer)
     }
     ending = f" & ~/(?s:.*)({'|'.join(map(_escape, sorted(beginnings)))})/" if beginnings else ""
     return f"/(?s:.*)/ & ~/(?s:.*)({holding})(?s:.*)/{ending}"

@@ -93,11 +93,9 @@ class MaskedConstraint:
 
     def __init__(self, matcher: LLMatcher, size: int, stop_ids: Sequence[int], closer: CallCloser) -> None:
         self._matcher = matcher
-        # In words of 32 bits, with one for the id that stands for the stop ids.
-        self._words = np.zeros(size // 32 + 1, np.int32)
-        self._bits = self._words.view(np.uint8)
-        self._mask = self._bits[: (size + 7) // 8]
-        self._address, self._length = self._words.ctypes.data, self._words.nbytes
+        # With a bit for the id that stands for the stop ids, in words of 32 bits for llguidance, padded to 64.
+        self._mask = np.zeros(8 * (size // 64 + 1), np.uint8)
+        self._address, self._length = self._mask.ctypes.data, 4 * (size // 32 + 1)
         self._end = size // 8, 1 << size % 8
         self._stop_ids = frozenset(stop_ids)
         self._stop_bits = [(stop // 8, 1 << stop % 8) for stop in stop_ids if stop < size]
@@ -108,11 +106,11 @@ class MaskedConstraint:
         self._matcher.unsafe_compute_mask_ptr(self._address, self._length)
         _check(self._matcher)
         at, end = self._end
-        bits = int(self._bits[at])
+        bits = int(self._mask[at])
         if bits & end:
-            self._bits[at] = bits - end
+            self._mask[at] = bits - end
             for stop, bit in self._stop_bits:
-                self._bits[stop] |= bit
+                self._mask[stop] |= bit
         return self._mask
 
     def advance(self, token: int) -> int:

@@ -21,6 +21,9 @@ from ferrule.dialects.grammar import (
 )
 from ferrule.errors import EngineError
 
+UNCOUNTED = 65_536
+"""Repetitions of at most so many, or more, are followed as those without an end: counting makes each step slower, and
+no message is that long."""
 Leaf: TypeAlias = LiteralText | CharacterSet | TextUntil | ControlToken
 
 
@@ -134,7 +137,11 @@ def _may_end(closers: tuple[str, ...], tail: bytes) -> bool:
     if _find_open_character(tail) != len(tail):
         return False
     written = [encode(closer) for closer in closers]
-    return not any(0 <= (tail + after).find(closer) < len(tail) for after in written for closer in written)
+    for text, closer in ((tail + after, closer) for after in written for closer in written):
+        # One that ends where the other does makes no difference: a line break before `</a>` belongs to `\n</a>`.
+        if 0 <= text.find(closer) < min(len(tail), len(text) - len(closer)):
+            return False
+    return True
 
 
 class GrammarPlaces:
@@ -199,12 +206,17 @@ class GrammarPlaces:
 
     def _shorten(self, repetition: Repetition) -> Repetition:
         """What remains of a repetition after one more of its item: the same object each time."""
-        if repetition.minimum == 0 and repetition.maximum is None:
+        if repetition.minimum == 0 and not is_counted(repetition):
             return repetition
         minimum = max(0, repetition.minimum - 1)
-        maximum = None if repetition.maximum is None else repetition.maximum - 1
+        maximum = repetition.maximum - 1 if repetition.maximum is not None and is_counted(repetition) else None
         key = id(repetition.item), minimum, -1 if maximum is None else maximum
         return self._shorter.setdefault(key, Repetition(repetition.item, minimum, maximum))
+
+
+def is_counted(repetition: Repetition) -> bool:
+    """Whether a repetition ends, as far as that is followed."""
+    return repetition.maximum is not None and repetition.maximum < UNCOUNTED
 
 
 def _make_unique(places: Iterable[Place]) -> list[Place]:

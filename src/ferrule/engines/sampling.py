@@ -10,6 +10,7 @@ same ids in any batch, unless two probabilities are that close.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,13 @@ from ferrule.errors import EngineError
 
 COLDEST = float(np.finfo(np.float32).tiny)
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-_SHARES = _BITS.astype(np.float32)
+_KEPT = _BITS.astype(np.float32)
 _PENALTIES = np.where(_BITS, np.float32(0), np.float32(-np.inf))
 """What eight ids are multiplied with and what is added to them, by a byte of a mask: far faster than an index."""
+_FEW = 512
+"""Legal ids of which a list is faster than a value for each id of the vocabulary."""
+_SHORT = 256
+"""Bytes of a mask up to which Python's whole numbers are faster than arrays."""
 _PRECISE = 1e-30
 """A sum of float32 from which on its logarithm is right."""
 
@@ -96,7 +101,7 @@ def _try_likeliest(logits: Array, chooser: TokenSampler, constraint: GrammarMatc
         scores = scores.copy() if scores is logits else scores
         scores[chosen] = -np.inf
         chosen = int(scores.argmax())
-        _check_legal(scores[chosen])
+        _check_legal(float(scores[chosen]))
     constraint.advance(chosen)
     if chooser.is_forced:
         chooser.constrained_logprob = 0.0
@@ -107,23 +112,64 @@ def _try_likeliest(logits: Array, chooser: TokenSampler, constraint: GrammarMatc
 
 def _choose_by_mask(logits: Array, chooser: TokenSampler, constraint: TokenConstraint, shares: Array | None) -> int:
     mask = constraint.mask()
-    count = int(np.bitwise_count(mask).sum())
-    legal_share = 0.0 if shares is None else float(shares @ _spread(_SHARES, mask, len(logits), 0))
-    scores = logits + _spread(_PENALTIES, mask, len(logits), -np.inf)
-    likeliest = int(scores.argmax())
-    _check_legal(scores[likeliest])
-    chosen = likeliest if chooser.is_greedy else int(_draw_ids(scores[None], [chooser])[0])
+    count = count_legal(mask)
+    chooser.sampling_logprob = 0.0
+    if count <= _FEW:
+        ids = _list_legal(mask)
+        chosen, chooser.constrained_logprob = _choose_among(ids, logits[ids], chooser)
+    else:
+        chosen, chooser.constrained_logprob = _choose_among_many(mask, logits, chooser, shares)
     taken = constraint.advance(chosen)
     chooser.is_forced = count == 1 or taken != chosen
     if chooser.is_forced:
         chooser.constrained_logprob = chooser.sampling_logprob = 0.0
     elif count == len(logits):
         chooser.constrained_logprob = None
-    elif legal_share > _PRECISE:
-        chooser.constrained_logprob = float(logits[chosen] - logits.max() - np.log(legal_share))
-    else:
-        chooser.constrained_logprob = _compute_logprob(scores, chosen)
     return taken
+
+
+def count_legal(mask: TokenMask) -> int:
+    """How many ids a mask has."""
+    if len(mask) > _SHORT:
+        return int(np.bitwise_count(mask).sum())
+    return int.from_bytes(mask.tobytes(), "little").bit_count()
+
+
+def _list_legal(mask: TokenMask) -> NDArray[np.intp]:
+    """The ids of a mask that has few."""
+    if len(mask) <= _SHORT or len(mask) % 8:
+        return np.flatnonzero(np.unpackbits(mask, bitorder="little"))
+    words = mask.view(np.uint64)
+    at = np.flatnonzero(words)
+    rows, bits = np.unpackbits(words[at].view(np.uint8), bitorder="little").reshape(-1, 64).nonzero()
+    return at[rows] * 64 + bits
+
+
+def _choose_among(ids: NDArray[np.intp], scores: Array, chooser: TokenSampler) -> tuple[int, float]:
+    """One of these ids, which have these logits, and its log-probability among them."""
+    likeliest = scores.argmax() if len(scores) else 0
+    highest = float(scores[likeliest]) if len(scores) else -np.inf
+    _check_legal(highest)
+    if len(ids) == 1:
+        return int(ids[0]), 0.0
+    at = likeliest if chooser.is_greedy else _draw_ids(scores[None], [chooser])[0]
+    return int(ids[at]), float(scores[at]) - highest - log(np.exp(scores - highest).sum())
+
+
+def _choose_among_many(
+    mask: TokenMask, logits: Array, chooser: TokenSampler, shares: Array | None
+) -> tuple[int, float]:
+    """A legal id, and its log-probability among the legal ones."""
+    kept = 0.0 if shares is None else float(shares @ _spread(_KEPT, mask, len(logits), 0))
+    likeliest = int(logits.argmax())
+    if chooser.is_greedy and kept > _PRECISE and mask[likeliest // 8] >> likeliest % 8 & 1:
+        return likeliest, -log(kept)
+    scores = logits + _spread(_PENALTIES, mask, len(logits), -np.inf)
+    chosen = int(scores.argmax() if chooser.is_greedy else _draw_ids(scores[None], [chooser])[0])
+    _check_legal(float(scores[chosen]))
+    if kept > _PRECISE:
+        return chosen, float(logits[chosen]) - float(logits[likeliest]) - log(kept)
+    return chosen, _compute_logprob(scores, chosen)
 
 
 def _spread(table: Array, mask: TokenMask, size: int, missing: float) -> Array:
@@ -132,7 +178,7 @@ def _spread(table: Array, mask: TokenMask, size: int, missing: float) -> Array:
     return values if len(values) == size else np.pad(values, (0, size - len(values)), constant_values=missing)
 
 
-def _check_legal(score: np.floating) -> None:
+def _check_legal(score: float) -> None:
     if score == -np.inf:
         raise EngineError("constraint: no id continues what was sampled")
 

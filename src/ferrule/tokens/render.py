@@ -29,11 +29,11 @@ from ferrule.toolspec import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Three aligned sequences of equal length, and the places of the images in them, in order.
+    """Aligned sequences of equal length, and the places of the images in them, in order.
 
     `mask` is 1 for tokens that were sampled, or are meant to be; `logprobs` is the raw natural-log probability of a
-    sampled token and None elsewhere. `losses` lists what the dialect could not write, as its `Layout` does; for the
-    traces of a run, `Run.losses` does.
+    sampled token and None elsewhere, `sampling_logprobs` the one by which it was drawn, where that is known. `losses`
+    lists what the dialect could not write, as its `Layout` does; for the traces of a run, `Run.losses` does.
     """
 
     ids: tuple[int, ...]
@@ -41,6 +41,7 @@ class Trace:
     logprobs: tuple[float | None, ...]
     images: tuple[ImageInput, ...] = ()
     losses: tuple[Loss, ...] = ()
+    sampling_logprobs: tuple[float | None, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -97,7 +98,8 @@ def _get_encoder(tokenizer: Tokenizer) -> _Encoder:
 class _Writer:
     """Collects ids, mask and log-probabilities; text is buffered until its run is complete."""
 
-    __slots__ = ("_encoder", "_run", "_run_recurs", "_run_trained", "ids", "images", "logprobs", "mask")
+    __slots__ = ("_encoder", "_run", "_run_recurs", "_run_trained", "ids", "images", "logprobs", "mask",
+                 "sampling_logprobs")  # fmt: skip
 
     def __init__(self, encoder: _Encoder) -> None:
         self._encoder = encoder
@@ -105,6 +107,7 @@ class _Writer:
         self.mask: list[int] = []
         # From the start to the last sampled id; anything after that has none.
         self.logprobs: list[float | None] = []
+        self.sampling_logprobs: list[float | None] = []
         self.images: list[ImageInput] = []
         self._run = ""
         self._run_trained = False
@@ -138,8 +141,9 @@ class _Writer:
 
     def write_sampled(self, segment: SampledIds) -> None:
         self.end_run()
-        self.logprobs += (None,) * (len(self.ids) - len(self.logprobs))
-        self.logprobs += segment.logprobs
+        before = (None,) * (len(self.ids) - len(self.logprobs))
+        self.logprobs += (*before, *segment.logprobs)
+        self.sampling_logprobs += (*before, *(segment.sampling_logprobs or (None,) * len(segment.ids)))
         self.ids += segment.ids
         self.mask += (1,) * len(segment.ids)
         closer = self._encoder.control.get(segment.closer)
@@ -161,8 +165,8 @@ class _Writer:
     def trace(self, losses: tuple[Loss, ...]) -> Trace:
         self.end_run()
         rest = (None,) * (len(self.ids) - len(self.logprobs))
-        logprobs = (*self.logprobs, *rest) if self.logprobs else rest
-        return Trace(tuple(self.ids), tuple(self.mask), logprobs, tuple(self.images), losses)
+        logprobs, drawn = (((*one, *rest) if one else rest) for one in (self.logprobs, self.sampling_logprobs))
+        return Trace(tuple(self.ids), tuple(self.mask), logprobs, tuple(self.images), losses, drawn)
 
 
 def _find_image_tokens(slot: ImageSlot, image_tokens: ImageTokens | None) -> Sequence[str]:
@@ -321,12 +325,13 @@ def prepare_history(
 class Rollout:
     """Collects the generations of a run, in order."""
 
-    __slots__ = ("_ids", "_images", "_logprobs", "_traces")
+    __slots__ = ("_ids", "_images", "_logprobs", "_sampling_logprobs", "_traces")
 
     def __init__(self) -> None:
         self._traces: list[Trace] = []
         self._ids: list[int] = []
         self._logprobs: list[float | None] = []
+        self._sampling_logprobs: list[float | None] = []
         self._images: tuple[ImageInput, ...] = ()
 
     def add(self, prompt: Sequence[int], sampled: SampledTokens, images: tuple[ImageInput, ...] = ()) -> None:
@@ -334,13 +339,14 @@ class Rollout:
         known = len(self._ids)
         if list(prompt[:known]) != self._ids or images[: len(self._images)] != self._images:
             self._traces.append(self._trace())
-            self._ids, self._logprobs, known = [], [], 0
+            self._ids, self._logprobs, self._sampling_logprobs, known = [], [], [], 0
         self._images = images
         given = prompt[known:]
         self._ids += given
-        self._logprobs += (None,) * len(given)
         self._ids += sampled.ids
-        self._logprobs += sampled.logprobs
+        self._logprobs += (*(None,) * len(given), *sampled.logprobs)
+        drawn = sampled.sampling_logprobs or (None,) * len(sampled.ids)
+        self._sampling_logprobs += (*(None,) * len(given), *drawn)
 
     def traces(self) -> tuple[Trace, ...]:
         """The traces added so far. `mask` is 1 for sampled ids; each trace ends with one."""
@@ -349,4 +355,5 @@ class Rollout:
     def _trace(self) -> Trace:
         logprobs = tuple(self._logprobs)
         mask = tuple(int(logprob is not None) for logprob in logprobs)
-        return Trace(tuple(self._ids), mask, logprobs, self._images)
+        drawn = tuple(self._sampling_logprobs)
+        return Trace(tuple(self._ids), mask, logprobs, self._images, sampling_logprobs=drawn)

@@ -142,7 +142,7 @@ class Nanochat:
             return
         if message.sampled is not None and message.sampled.dialect == self.name:
             closer = ASSISTANT_END if _is_turn_end(message) else PYTHON_END if _is_cut_off(message) else ""
-            yield SampledIds(message.sampled.ids, message.sampled.logprobs, closer)
+            yield SampledIds(message.sampled.ids, message.sampled.logprobs, closer, message.sampled.sampling_logprobs)
             return
         written = list(write_parts(self.family, message.parts, self._write_calls))
         if _is_turn_end(message):

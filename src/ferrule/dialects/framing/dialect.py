@@ -352,7 +352,9 @@ class _LayoutWriter:
         end = turns.calls_end if ends_in_calls and turns.calls_end is not None else turns.end
         if message.sampled is not None and message.sampled.dialect == self._dialect.name:
             closer = turns.get_last_token(end)
-            self._segments.append(SampledIds(message.sampled.ids, message.sampled.logprobs, closer))
+            self._segments.append(
+                SampledIds(message.sampled.ids, message.sampled.logprobs, closer, message.sampled.sampling_logprobs)
+            )
             self._messages.follow_sampled(message)
         else:
             written = [*self._messages.write(message, opens), *([_control(end, trained=True)] if end else [])]

@@ -323,7 +323,7 @@ def make_segments(
             yield from header
             yield Control(more, ends_run=True)
         if sampled is not None and is_sampled:
-            yield SampledIds(sampled.ids, sampled.logprobs, closer=restore(span.closer))
+            yield SampledIds(sampled.ids, sampled.logprobs, restore(span.closer), sampled.sampling_logprobs)
         position = span.start
         for start, end in span.parts:
             # Text that the template puts between the parts (a result), which were sampled in another order.

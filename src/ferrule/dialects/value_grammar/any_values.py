@@ -6,10 +6,9 @@ from functools import lru_cache
 
 from ferrule.dialects.grammar import Grammar, GrammarChoice, LiteralText
 from ferrule.dialects.value_grammar.characters import make_any_character
-from ferrule.dialects.value_grammar.containers import make_array, make_open_object
 from ferrule.dialects.value_grammar.limits import ValueLimits
 from ferrule.dialects.value_grammar.number_ranges import NumberRange, make_number
-from ferrule.dialects.value_grammar.terms import choose, join, repeat
+from ferrule.dialects.value_grammar.terms import choose, join, join_list, repeat
 
 BOOLEANS = {
     False: GrammarChoice((LiteralText("true"), LiteralText("false"))),
@@ -39,7 +38,7 @@ def make_any_value(limits: ValueLimits, is_python: bool, depth: int) -> Grammar:
     inner = make_any_value(limits, is_python, depth - 1)
     key = make_string(0, limits.key_characters, is_python)
     containers = (
-        make_array((), inner, 0, limits.array_items),
-        make_open_object(key, inner, 0, limits.object_keys),
+        join_list("[", inner, 0, limits.array_items, "]"),
+        join_list("{", join(key, ": ", inner), 0, limits.object_keys, "}"),
     )
     return choose((*scalars, *containers))

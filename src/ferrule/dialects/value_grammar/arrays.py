@@ -10,13 +10,11 @@ from ferrule.dialects.value_grammar.containers import make_array
 from ferrule.dialects.value_grammar.limits import Unsatisfiable
 from ferrule.dialects.value_grammar.parts import Context, Part, Parts
 
-_UNENFORCED = ("contains",)
-
 
 def lower_array(parts: Parts, context: Context) -> Grammar:
     """An array. Raises `Unsatisfiable`."""
-    minimum = max((part.schema.get("minItems", 0) for part in parts), default=0)
-    bounds = [part.schema["maxItems"] for part in parts if "maxItems" in part.schema]
+    minimum = max((int(part.schema.get("minItems", 0)) for part in parts), default=0)
+    bounds = [int(part.schema["maxItems"]) for part in parts if "maxItems" in part.schema]
     count = max((len(_split_items(part.schema)[0]) for part in parts), default=0)
     if count and all(_split_items(part.schema)[1] is None for part in parts):
         bounds.append(max(count, minimum))
@@ -36,7 +34,7 @@ def lower_array(parts: Parts, context: Context) -> Grammar:
         maximum = len(first)
     if minimum > maximum:
         raise Unsatisfiable(f"{parts[0].place or 'the schema'}: at least {minimum} items, at most {maximum}")
-    return make_array(first, item, int(minimum), int(maximum))
+    return make_array(first, item, minimum, maximum)
 
 
 def _split_items(schema: Any) -> tuple[list[Any], Any]:
@@ -45,7 +43,7 @@ def _split_items(schema: Any) -> tuple[list[Any], Any]:
     items = schema.get("items")
     if isinstance(items, list | tuple):
         return list(items), schema.get("additionalItems")
-    return list(schema.get("prefixItems") or ()), items
+    return list(schema.get("prefixItems", ())), items
 
 
 def _lower_item(parts: Parts, place: int, context: Context) -> Grammar:
@@ -64,8 +62,7 @@ def _lower_item(parts: Parts, place: int, context: Context) -> Grammar:
 
 def _note_losses(parts: Parts, maximum: int, context: Context) -> None:
     for part in parts:
-        for word in _UNENFORCED:
-            if word in part.schema:
-                context.note_loss(part, word, "")
+        if "contains" in part.schema:
+            context.note_loss(part, "contains", "")
         if part.schema.get("uniqueItems") and maximum > 1:
             context.note_loss(part, "uniqueItems", "")

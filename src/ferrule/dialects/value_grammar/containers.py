@@ -63,11 +63,6 @@ def _count_entries(entries: Sequence[Entry], minimum: int, maximum: int) -> Gram
     return following[0]
 
 
-def make_open_object(key: Grammar, value: Grammar | None, minimum: int, maximum: int) -> Grammar:
-    """An object with `minimum` to `maximum` entries, all alike."""
-    return join_list("{", None if value is None else join(key, ": ", value), minimum, maximum, "}")
-
-
 def make_array(first: Sequence[Grammar], item: Grammar | None, minimum: int, maximum: int) -> Grammar:
     """An array that begins with the items `first`, of which those after `minimum` may be missing, followed by any
     number of `item`; together there are `minimum` to `maximum`."""

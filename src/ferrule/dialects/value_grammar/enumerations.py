@@ -15,8 +15,14 @@ from ferrule.dialects.value_grammar.values import JSON_TYPES, list_types, name_t
 from ferrule.errors import DialectError
 from ferrule.tools.schema_validator import TooManySteps, make_validator
 
-_PLAIN = frozenset({"type", "enum", "const", "title", "description", "default", "examples", "deprecated", "readOnly"})
-"""The keywords that list values or their types, or mean nothing for them."""
+_CHECKED = frozenset({
+    "minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    "properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties",
+    "propertyNames", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedProperties",
+    "items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains", "unevaluatedItems",
+    "not", "if",
+})  # fmt: skip
+"""The keywords for which the listed values are validated."""
 
 
 def lower_enumeration(values: Iterable[Any], parts: Parts, context: Context) -> Grammar:
@@ -24,7 +30,7 @@ def lower_enumeration(values: Iterable[Any], parts: Parts, context: Context) -> 
     types = list_types((part.schema for part in parts), JSON_TYPES)
     found = [value for value in values if name_type(value) in types and _is_writable(value)]
     for part in parts:
-        if not _PLAIN.issuperset(part.schema):
+        if not _CHECKED.isdisjoint(part.schema):
             found = _filter(found, part, context)
     if not found:
         raise Unsatisfiable(f"{parts[0].place or 'the schema'}: no listed value fits the other keywords")

@@ -19,7 +19,7 @@ class ValueLimits:
     """The characters of a key that the schema doesn't name."""
     value_depth: int = 4
     """How deeply arrays and objects are nested in a value of any kind, as `{}` allows."""
-    recursion: int = 3
+    recursion: int = 5
     """How often a value follows references that lead back to themselves; more often only if no value is less deep."""
     integer_digits: int = 15
     """The digits of an integer, and of a number before its point, without `minimum` or `maximum`: all integers of so

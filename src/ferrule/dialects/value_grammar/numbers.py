@@ -10,7 +10,7 @@ from typing import Any
 from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.value_grammar.limits import Unsatisfiable
 from ferrule.dialects.value_grammar.multiples import make_multiples
-from ferrule.dialects.value_grammar.number_ranges import NumberRange, make_number
+from ferrule.dialects.value_grammar.number_ranges import EXACT_DIGITS, NumberRange, make_number
 from ferrule.dialects.value_grammar.parts import Context, Part, Parts
 
 _EXACT = 2**53
@@ -26,20 +26,20 @@ _FORMATS: Mapping[str, tuple[int, int] | None] = {
 
 def lower_number(parts: Parts, is_integer: bool, context: Context) -> Grammar:
     """A number. Raises `Unsatisfiable`."""
-    lower, upper, multiples = [], [], []
+    lower, upper = [], []
     for part in parts:
         lower += _collect_bounds(part, "minimum", "exclusiveMinimum")
         upper += _collect_bounds(part, "maximum", "exclusiveMaximum")
         if limits := _FORMATS.get(part.schema.get("format", "")):
             lower.append((Fraction(limits[0]), False))
             upper.append((Fraction(limits[1]), False))
-        multiples += _collect_multiples(part, context)
         if part.schema.get("format", "double") not in _FORMATS:
             context.note_loss(part, "format", f"{part.schema['format']!r} isn't a known format of numbers")
     # Of equal bounds the one that is excluded.
     minimum, excludes_minimum = max(lower, default=(None, False))
     maximum, includes_maximum = min(((bound, not excludes) for bound, excludes in upper), default=(None, True))
-    multiple = _find_common_multiple(multiples)
+    is_large = max(minimum or 0, -(maximum or 0)) >= 10**EXACT_DIGITS
+    multiple = _find_common_multiple([one for part in parts for one in _collect_multiples(part, is_large, context)])
     numbers = NumberRange(is_integer, minimum, maximum, excludes_minimum, not includes_maximum, multiple)
     make = make_number if multiple is None else make_multiples
     try:
@@ -48,11 +48,13 @@ def lower_number(parts: Parts, is_integer: bool, context: Context) -> Grammar:
         raise Unsatisfiable(f"{parts[0].place or 'the schema'}: {error}") from None
 
 
-def _collect_multiples(part: Part, context: Context) -> list[Fraction]:
-    multiple = _read_number(part.schema.get("multipleOf"))
+def _collect_multiples(part: Part, is_large: bool, context: Context) -> list[Fraction]:
+    """What a part wants multiples of; `is_large` if all numbers have more digits than a float."""
+    written = part.schema.get("multipleOf")
+    multiple = _read_number(written)
     if multiple is None or multiple <= 0:
         return []
-    if Fraction(part.schema["multipleOf"]) != multiple:
+    if Fraction(written) != multiple or (is_large and isinstance(written, float)):
         context.note_loss(part, "multipleOf", "exact multiples are written, some of which a check by floats refuses")
     return [multiple]
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ferrule._util.patterns import PatternRefused, compile_pattern
 from ferrule.dialects.grammar import Grammar
 from ferrule.dialects.value_grammar.any_values import make_any_value, make_string
-from ferrule.dialects.value_grammar.containers import Entry, make_object, make_open_object
+from ferrule.dialects.value_grammar.containers import Entry, make_object
 from ferrule.dialects.value_grammar.limits import Unsatisfiable
 from ferrule.dialects.value_grammar.parts import Context, Part, Parts
-from ferrule.dialects.value_grammar.terms import join
+from ferrule.dialects.value_grammar.patterns import PatternUnsupported
+from ferrule.dialects.value_grammar.strings import exclude_each_other, make_pattern_key
+from ferrule.dialects.value_grammar.terms import choose, join, join_list
 
 _UNENFORCED = ("propertyNames", "dependentRequired", "dependentSchemas", "dependencies")
 
@@ -22,10 +24,10 @@ def lower_object(parts: Parts, context: Context) -> Grammar:
         for word in _UNENFORCED:
             if word in part.schema:
                 context.note_loss(part, word, "")
-    minimum = int(max((part.schema.get("minProperties", 0) for part in parts), default=0))
+    minimum = max((int(part.schema.get("minProperties", 0)) for part in parts), default=0)
     bounds = [int(part.schema["maxProperties"]) for part in parts if "maxProperties" in part.schema]
-    required = {name: None for part in parts for name in part.schema.get("required") or ()}
-    named = {name: None for part in parts for name in part.schema.get("properties") or ()}
+    required = {name: None for part in parts for name in part.schema.get("required", ())}
+    named = {name: None for part in parts for name in part.schema.get("properties", ())}
     if named or required or not _is_open(parts, minimum):
         entries = _collect_entries({**named, **required}, required, parts, context)
         try:
@@ -74,9 +76,9 @@ def _collect_parts(name: str, parts: Parts, context: Context) -> Parts:
     inner: list[Part] = []
     for part in parts:
         schema = part.schema
-        found = [part.descend(schema["properties"][name], name)] if name in (schema.get("properties") or {}) else []
+        found = [part.descend(schema["properties"][name], name)] if name in schema.get("properties", {}) else []
         is_matched = bool(found)
-        for pattern, one in (schema.get("patternProperties") or {}).items():
+        for pattern, one in schema.get("patternProperties", {}).items():
             matches = _matches(pattern, name)
             if matches is None:
                 context.note_loss(part, "patternProperties", f"{pattern!r} can't be searched")
@@ -102,16 +104,50 @@ def _lower_open_object(parts: Parts, minimum: int, stated: int | None, context: 
     maximum = max(context.limits.object_keys, minimum) if stated is None else stated
     if minimum > maximum:
         raise Unsatisfiable(f"{parts[0].place or 'the schema'}: at least {minimum} keys, at most {maximum}")
-    others = [part for part in parts if "additionalProperties" in part.schema]
-    inner = tuple(part.descend(part.schema["additionalProperties"], "additionalProperties") for part in others)
-    key = make_string(0, context.limits.key_characters, context.is_python)
-    try:
-        value = _lower_value(inner, context)
-    except Unsatisfiable:
-        if minimum > 0:
-            raise
-        return make_open_object(key, None, 0, 0)
+    patterns = _read_patterns(parts, context)
+    inner = [_collect_pattern_parts(pattern, patterns, parts) for pattern in patterns]
+    keys = list(patterns.values())
+    if not patterns:
+        others = [part for part in parts if "additionalProperties" in part.schema]
+        inner = [tuple(part.descend(part.schema["additionalProperties"], "additionalProperties") for part in others)]
+        keys = [make_string(0, context.limits.key_characters, context.is_python)]
+    entries: list[Grammar] = []
+    for key, one in zip(keys, inner, strict=True):
+        try:
+            entries.append(join(key, ": ", _lower_value(one, context)))
+        except Unsatisfiable:
+            if minimum > 0 and len(keys) == 1:
+                raise
+    if minimum > 0 and not entries:
+        raise Unsatisfiable(f"{parts[0].place or 'the schema'}: no value fits any of its keys")
     if minimum > 1:
         part = next(part for part in parts if part.schema.get("minProperties") == minimum)
         context.note_loss(part, "minProperties", "a key may be written twice")
-    return make_open_object(key, value, minimum, maximum)
+    return join_list("{", choose(entries) if entries else None, minimum, maximum, "}")
+
+
+def _read_patterns(parts: Parts, context: Context) -> dict[str, Grammar]:
+    """The patterns of keys, and the keys that are written for each."""
+    keys = {}
+    for part in parts:
+        for pattern in part.schema.get("patternProperties", ()):
+            try:
+                keys[pattern] = make_pattern_key(pattern, context.limits.key_characters, context.is_python)
+            except PatternUnsupported as reason:
+                context.note_loss(part, "patternProperties", f"{pattern!r}: {reason}")
+    return keys
+
+
+def _collect_pattern_parts(pattern: str, known: Collection[str], parts: Parts) -> Parts:
+    """What the value with a key of this pattern must fit: also what other patterns that the key may have ask for."""
+    inner: list[Part] = []
+    for part in parts:
+        patterns = part.schema.get("patternProperties", {})
+        inner += (
+            part.descend(one, f"patternProperties.{other}")
+            for other, one in patterns.items()
+            if other == pattern or (other in known and not exclude_each_other(pattern, other))
+        )
+        if pattern not in patterns and "additionalProperties" in part.schema:
+            inner.append(part.descend(part.schema["additionalProperties"], "additionalProperties"))
+    return tuple(inner)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, TypeAlias
 
 from ferrule.dialects.grammar import Grammar
+from ferrule.dialects.value_grammar.keyword_checks import check_keywords
 from ferrule.dialects.value_grammar.limits import Unsatisfiable, ValueLimits
 from ferrule.dialects.value_grammar.references import References
-from ferrule.dialects.value_grammar.values import JSON_TYPES, check_types, list_types, list_values
+from ferrule.dialects.value_grammar.values import JSON_TYPES, list_types, list_values
 from ferrule.errors import DialectError
 from ferrule.toolspec import JSONSchema
 
@@ -55,6 +56,7 @@ class Resolver:
         self._references = references
         self._note_loss = note_loss
         self._known: dict[tuple[int, int], list[Parts]] = {}
+        self._compared: set[int] = set()
 
     def resolve(self, parts: Parts) -> list[Parts]:
         """The alternatives, at least one. Raises `Unsatisfiable` if there is none, `DialectError` for what isn't a
@@ -71,7 +73,7 @@ class Resolver:
             return [()]
         if not isinstance(part.schema, Mapping):
             raise DialectError(f"{part.place or 'the schema'}: {part.schema!r:.60} isn't a schema; write an object")
-        check_types(part.schema, part.place or "the schema")
+        check_keywords(part.schema, part.place)
         key = id(part.schema), part.recursion
         if key not in self._known:
             alternatives: list[Parts] = [(part,)]
@@ -87,7 +89,7 @@ class Resolver:
         for word in ("$dynamicRef", "$recursiveRef"):
             if word in schema:
                 self._note_loss(part, word, "")
-        for place, one in enumerate(schema.get("allOf") or ()):
+        for place, one in enumerate(schema.get("allOf", ())):
             yield self._resolve_part(part.descend(one, f"allOf[{place}]"))
         for word in ("anyOf", "oneOf"):
             if word in schema:
@@ -115,40 +117,78 @@ class Resolver:
                 reason = error
         if not options:
             raise reason
-        if word == "oneOf" and not all(
-            _are_disjoint(one, other) for many, others in combinations(options, 2) for one in many for other in others
-        ):
-            self._note_loss(part, word, "a value may fit several of its options")
+        if word == "oneOf":
+            self._compare_options(part, options)
         return [alternative for option in options for alternative in option]
 
+    def _compare_options(self, part: Part, options: list[list[Parts]]) -> None:
+        """Note a loss if a value may fit several options of `oneOf`."""
+        # What recursion cuts off was compared where it wasn't yet.
+        is_complete = len(options) == sum(one is not False for one in part.schema["oneOf"])
+        if not is_complete and id(part.schema) in self._compared:
+            return
+        self._compared.add(id(part.schema))
+        if not is_complete or not _are_exclusive(options, part.schema):
+            self._note_loss(part, "oneOf", "a value may fit several of its options")
 
-def _multiply(alternatives: Iterable[Parts], more: list[Parts]) -> list[Parts]:
+
+def _multiply(alternatives: list[Parts], more: list[Parts]) -> list[Parts]:
+    if len(alternatives) == 1 or len(more) == 1:
+        return [one + other for one in alternatives for other in more]
     return [one + other for one in alternatives for other in more][:MAX_ALTERNATIVES]
 
 
-def _are_disjoint(parts: Parts, others: Parts) -> bool:
-    """Whether it is plain that no value fits both."""
-    if list_types(_schemas(parts), JSON_TYPES).isdisjoint(list_types(_schemas(others), JSON_TYPES)):
-        return True
-    if _have_other_values(_schemas(parts), _schemas(others)):
-        return True
-    shared = _find_required(parts) & _find_required(others)
-    return any(_have_other_values(_find_property(parts, name), _find_property(others, name)) for name in shared)
+def _are_exclusive(options: list[list[Parts]], schema: JSONSchema) -> bool:
+    """Whether it is plain that no value fits two options of a schema."""
+    values = [list_values(_schemas(parts)) for option in options for parts in option]
+    listed = [one for one in values if one is not None]
+    if len(listed) == len(values):
+        return len(frozenset[str]().union(*listed)) == sum(map(len, listed))
+    return len(values) <= MAX_ALTERNATIVES and all(
+        _are_disjoint([*_schemas(one), schema], [*_schemas(other), schema])
+        for many, others in combinations(options, 2)
+        for one in many
+        for other in others
+    )
 
 
-def _have_other_values(schemas: list[Any], others: list[Any]) -> bool:
+def _are_disjoint(schemas: list[JSONSchema], others: list[JSONSchema]) -> bool:
+    """Whether it is plain that no value fits all of the one and all of the other schemas."""
+    types = list_types(schemas, JSON_TYPES) & list_types(others, JSON_TYPES)
+    if not types or _have_other_values(schemas, others):
+        return True
+    if types != {"object"}:
+        return False
+    ours, theirs = _find_required(schemas), _find_required(others)
+    if any(map(_is_closed_to(ours), others)) or any(map(_is_closed_to(theirs), schemas)):
+        return True
+    return any(
+        _have_other_values(_find_property(schemas, name), _find_property(others, name)) for name in ours & theirs
+    )
+
+
+def _have_other_values(schemas: list[JSONSchema], others: list[JSONSchema]) -> bool:
     ours, theirs = list_values(schemas), list_values(others)
     return ours is not None and theirs is not None and ours.keys().isdisjoint(theirs)
 
 
-def _schemas(parts: Parts) -> list[Any]:
+def _is_closed_to(names: set[str]) -> Callable[[JSONSchema], bool]:
+    """Whether a schema allows none but its own keys, of which one of these isn't."""
+    return lambda schema: (
+        schema.get("additionalProperties") is False
+        and "patternProperties" not in schema
+        and not names <= schema.get("properties", {}).keys()
+    )
+
+
+def _schemas(parts: Parts) -> list[JSONSchema]:
     return [part.schema for part in parts]
 
 
-def _find_required(parts: Parts) -> set[str]:
-    return {name for part in parts for name in part.schema.get("required") or ()}
+def _find_required(schemas: list[JSONSchema]) -> set[str]:
+    return {name for schema in schemas for name in schema.get("required", ())}
 
 
-def _find_property(parts: Parts, name: str) -> list[Any]:
-    found = [(part.schema.get("properties") or {}).get(name) for part in parts]
+def _find_property(schemas: list[JSONSchema], name: str) -> list[JSONSchema]:
+    found = [schema.get("properties", {}).get(name) for schema in schemas]
     return [one for one in found if isinstance(one, Mapping)]

@@ -17,6 +17,7 @@ class References:
         self._document = document
         self._targets: dict[str, Any] = {}
         self._recursive: dict[str, bool] = {}
+        self._inside: dict[str, frozenset[str]] = {}
 
     def find(self, reference: str) -> Any:
         """What a reference names. Raises `LookupError` if it isn't in this document."""
@@ -42,11 +43,14 @@ class References:
         """How many references of the document lead back to themselves."""
         return sum(map(self.is_recursive, set(_iterate_references(self._document))))
 
-    def _list_references(self, reference: str) -> Iterator[str]:
-        try:
-            return _iterate_references(self.find(reference))
-        except LookupError:
-            return iter(())
+    def _list_references(self, reference: str) -> frozenset[str]:
+        """The references inside what this one names."""
+        if reference not in self._inside:
+            try:
+                self._inside[reference] = frozenset(_iterate_references(self.find(reference)))
+            except LookupError:
+                self._inside[reference] = frozenset()
+        return self._inside[reference]
 
     def _resolve(self, reference: str) -> Any:
         base, _, fragment = reference.partition("#")

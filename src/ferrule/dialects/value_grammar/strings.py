@@ -12,8 +12,11 @@ from ferrule.dialects.value_grammar.limits import Unsatisfiable
 from ferrule.dialects.value_grammar.parts import Context, Part, Parts
 from ferrule.dialects.value_grammar.patterns import PatternUnsupported, read_pattern
 from ferrule.dialects.value_grammar.terms import join
-from ferrule.dialects.value_grammar.text_shapes import fit_length, write_shape
+from ferrule.dialects.value_grammar.text_shapes import begin_differently, fit_length, write_shape
 
+_SHORT = 64
+_WAYS = 64
+"""The ways to share out a length of at most `_SHORT` characters among the parts of a pattern."""
 _NUMBER_FORMATS = frozenset({"int32", "int64", "float", "double"})
 """The formats of numbers, which mean nothing for a string."""
 
@@ -21,7 +24,7 @@ _NUMBER_FORMATS = frozenset({"int32", "int64", "float", "double"})
 def lower_string(parts: Parts, context: Context) -> Grammar:
     """A string: of the first pattern or format for which there are texts that are long enough. Raises
     `Unsatisfiable`."""
-    minimum = int(max((part.schema.get("minLength", 0) for part in parts), default=0))
+    minimum = max((int(part.schema.get("minLength", 0)) for part in parts), default=0)
     bounds = [int(part.schema["maxLength"]) for part in parts if "maxLength" in part.schema]
     maximum = min(bounds, default=max(context.limits.string_characters, minimum))
     if minimum > maximum:
@@ -65,7 +68,8 @@ def _make_text(word: str, text: str, minimum: int, maximum: int, is_python: bool
         shape = read_pattern(text)
         if shape.least > maximum or shape.most < minimum:
             raise Unsatisfiable(f"no text of {text!r} has {minimum} to {maximum} characters")
-    fitting = fit_length(shape, minimum, maximum)
+    # The shorter a text has to be, the more it matters which of its parts is long.
+    fitting = fit_length(shape, minimum, maximum, _WAYS if maximum <= _SHORT else 1)
     if fitting is None:
         raise PatternUnsupported(f"no text of it with {minimum} to {maximum} characters is found")
     return join('"', write_shape(fitting, is_python), '"')
@@ -80,3 +84,8 @@ def make_pattern_key(pattern: str, maximum: int, is_python: bool) -> Grammar:
     if fitting is None:
         raise PatternUnsupported("no text of it that is short enough is found")
     return join('"', write_shape(fitting, is_python), '"')
+
+
+def exclude_each_other(pattern: str, other: str) -> bool:
+    """Whether it is plain that no text has both patterns. Raises `PatternUnsupported`."""
+    return begin_differently(read_pattern(pattern), read_pattern(other))

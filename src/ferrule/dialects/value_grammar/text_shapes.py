@@ -14,6 +14,9 @@ from ferrule.dialects.value_grammar.terms import choose, join, repeat
 
 UNBOUNDED = 1 << 60
 """A length or count without a bound."""
+_MAX_WRITTEN_OUT = 3
+_MAX_SIZE = 500
+"""The maximum size of what is written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +122,30 @@ def _leave_out_empty(shape: Shape) -> Shape | None:
     return make_options(chains) if chains else None
 
 
-def fit_length(shape: Shape, low: int, high: int) -> Shape | None:
-    """Texts of this shape that have `low` to `high` characters, not necessarily all; None if none is found."""
+def fit_length(shape: Shape, low: int, high: int, ways: int = 1) -> Shape | None:
+    """Texts of this shape that have `low` to `high` characters; None if none is found.
+
+    A length may be shared out among parts in several ways: about `ways` of them are written out, of which each part
+    inside has its share.
+    """
     if shape.least > high or shape.most < low:
         return None
     if low <= shape.least and shape.most <= high:
         return shape
     if isinstance(shape, Options):
-        options = [fitting for one in shape.options if (fitting := fit_length(one, low, high)) is not None]
+        options = [fitting for one in shape.options if (fitting := fit_length(one, low, high, ways)) is not None]
         return make_options(options) if options else None
     if isinstance(shape, Repeated):
-        return _fit_repeated(shape, low, high)
+        return _fit_repeated(shape, low, high, ways)
     assert isinstance(shape, Chain)
-    return _fit_chain(shape, low, high)
+    return _fit_chain(shape, low, high, ways)
 
 
-def _fit_repeated(shape: Repeated, low: int, high: int) -> Shape | None:
+def _fit_repeated(shape: Repeated, low: int, high: int, ways: int) -> Shape | None:
     item = shape.item
     most_times = min(shape.maximum, high // item.least)
+    if item.least < item.most and most_times <= min(_MAX_WRITTEN_OUT, ways):
+        return fit_length(_write_out(shape, most_times), low, high, ways // _MAX_WRITTEN_OUT)
     few = max(shape.minimum, 1)
     # Many short items, or few long ones: if there is the choice, as many as each is long.
     counts = [min(max(isqrt(high), few), most_times)] if item.least < item.most else []
@@ -146,14 +155,45 @@ def _fit_repeated(shape: Repeated, low: int, high: int) -> Shape | None:
         fewest = max(shape.minimum, -(-low // item.least))
         shortest = item.least if fewest <= times else -(-low // times)
         longest = min(item.most, high // times)
-        fitting = fit_length(item, shortest, longest) if shortest <= longest else None
+        fitting = fit_length(item, shortest, longest, ways) if shortest <= longest else None
         if fitting is not None:
             return make_repeated(fitting, min(fewest, times), times)
-    return EMPTY if low == 0 and shape.minimum == 0 else None
+    return EMPTY if low <= 0 and shape.minimum == 0 else None
 
 
-def _fit_chain(shape: Chain, low: int, high: int) -> Shape | None:
-    """Shares out what is missing to the longest items first, and then what is left evenly."""
+def _write_out(shape: Repeated, most_times: int) -> Shape:
+    """The same, without more than so many items, each written out."""
+    return make_options(make_chain([shape.item] * times) for times in range(shape.minimum, most_times + 1))
+
+
+def _fit_chain(shape: Chain, low: int, high: int, ways: int) -> Shape | None:
+    for place, item in enumerate(shape.items):
+        if isinstance(item, Repeated) and item.item.least < item.item.most and item.maximum <= _MAX_WRITTEN_OUT <= ways:
+            times = range(item.minimum, item.maximum + 1)
+            chains = [[*shape.items[:place], *[item.item] * count, *shape.items[place + 1 :]] for count in times]
+            return fit_length(make_options(map(make_chain, chains)), low, high, ways // _MAX_WRITTEN_OUT)
+    place = next(place for place, item in enumerate(shape.items) if item.least < item.most)
+    item, rest = shape.items[place], make_chain(shape.items[place + 1 :])
+    before = sum(one.least for one in shape.items[:place])
+    shortest = max(item.least, low - before - rest.most)
+    longest = min(item.most, high - before - rest.least)
+    free = sum(one.least < one.most for one in shape.items[place + 1 :])
+    count = longest - shortest + 1
+    if not free or count > ways or count * shape.size > _MAX_SIZE:
+        return _share_length(shape, low, high, ways)
+    # Each length of the first item, and what is left for those after it.
+    options = []
+    for length in range(shortest, longest + 1):
+        first = fit_length(item, length, length, ways // count)
+        others = fit_length(rest, low - before - length, high - before - length, ways // count)
+        if first is not None and others is not None:
+            options.append(make_chain((*shape.items[:place], first, others)))
+    found = make_options(options) if options else None
+    return found if found is None or found.size <= _MAX_SIZE else _share_length(shape, low, high, 1)
+
+
+def _share_length(shape: Chain, low: int, high: int, ways: int) -> Shape | None:
+    """Share out what is missing to the longest items first, and then what is left evenly: there are other ways."""
     shortest = [one.least for one in shape.items]
     by_freedom = sorted(range(len(shortest)), key=lambda place: shape.items[place].most - shortest[place])
     missing = max(low - shape.least, 0)
@@ -167,7 +207,7 @@ def _fit_chain(shape: Chain, low: int, high: int) -> Shape | None:
         more = min(left // (len(shortest) - number), shape.items[place].most - shortest[place])
         longest[place] += more
         left -= more
-    items = [fit_length(*one) for one in zip(shape.items, shortest, longest, strict=True)]
+    items = [fit_length(*one, ways) for one in zip(shape.items, shortest, longest, strict=True)]
     found = [item for item in items if item is not None]
     return make_chain(found) if len(found) == len(items) else None
 

@@ -6,22 +6,19 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ferrule.errors import DialectError
-
 JSON_TYPES = frozenset({"string", "integer", "fraction", "boolean", "null", "object", "array"})
 """The types that are told apart: a number is an integer or a fraction."""
 _TYPES: Mapping[str, frozenset[str]] = {
     **{one: frozenset({one}) for one in JSON_TYPES - {"fraction"}},
     "number": frozenset({"integer", "fraction"}),
 }
+TYPE_NAMES = frozenset(_TYPES)
+"""The types of JSON Schema."""
 
 
-def check_types(schema: Mapping[str, Any], place: str) -> None:
-    """Check the `type` of a schema. Raises `DialectError` for one that JSON Schema doesn't have."""
-    for name in _list_names(schema.get("type", ())):
-        if not isinstance(name, str) or name not in _TYPES:
-            known = ", ".join(sorted(_TYPES))
-            raise DialectError(f"{place}: {name!r} isn't a type of JSON Schema; use one of {known}")
+def list_type_names(types: Any) -> list[Any]:
+    """The names in the `type` of a schema, which may be a single one."""
+    return list(types) if isinstance(types, list | tuple) else [types]
 
 
 def list_types(schemas: Iterable[Any], default: frozenset[str]) -> frozenset[str]:
@@ -30,13 +27,9 @@ def list_types(schemas: Iterable[Any], default: frozenset[str]) -> frozenset[str
     for schema in schemas:
         if "type" not in schema:
             continue
-        types = frozenset[str]().union(*(_TYPES[name] for name in _list_names(schema["type"])))
+        types = frozenset[str]().union(*(_TYPES[name] for name in list_type_names(schema["type"])))
         found = types if found is None else found & types
     return default if found is None else found
-
-
-def _list_names(types: Any) -> list[Any]:
-    return list(types) if isinstance(types, list | tuple) else [types]
 
 
 def list_values(schemas: Iterable[Any]) -> dict[str, Any] | None:
