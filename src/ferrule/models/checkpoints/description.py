@@ -16,7 +16,7 @@ from ferrule.dialects.protocol import Dialect
 from ferrule.errors import FerruleError, ModelError
 from ferrule.models.checkpoints.engines import check_family, choose_engine, count_weights, find_missing_package
 from ferrule.models.checkpoints.files import CheckpointConfig, check_file, find_weights, read_checkpoint_config
-from ferrule.models.local_checkpoints import choose_dialect, find_checkpoint, read_tokenizer
+from ferrule.models.checkpoints.loading import choose_dialect, find_checkpoint, read_tokenizer
 from ferrule.tokens.tokenizer import Tokenizer, read_tokenizer_file
 
 _EXAMPLE = ("get_weather", '{"city": "Paris"}')
