@@ -102,5 +102,5 @@ def test_a_hub_that_fails_or_can_not_be_reached_is_one_line(hub: Hub, tmp_path: 
 def test_what_is_neither_folder_nor_name_is_not_asked_for(hub: Hub, tmp_path: Path) -> None:
     for name in ("./missing", "/missing/there", "~/no/such", "a/b/c", "missing"):
         done = ferrule("ask", "Hello", "--model", f"local:{name}", folder=tmp_path, **variables(hub, tmp_path))
-        assert_refused(done, f"there is no folder {name}", "ORG/NAME")
+        assert_refused(done, f"the folder {name} is missing", "ORG/NAME")
     assert hub.requests == []

@@ -116,7 +116,9 @@ def find_checkpoint(
         raise ModelError(f"{checkpoint} is a file; name the folder of the checkpoint")
     if isinstance(checkpoint, str) and is_hub_name(checkpoint):
         return fetch_checkpoint(checkpoint, revision, with_weights=with_weights, with_code=with_code)
-    raise ModelError(f"there is no folder {checkpoint}; give that of a checkpoint, or a name on the hub, ORG/NAME")
+    raise ModelError(
+        f"the folder {checkpoint} is missing; give the one with config.json, or a name on the hub, ORG/NAME"
+    )
 
 
 def _load_guide(dialect: Dialect, folder: Path) -> CallGuide | None:
