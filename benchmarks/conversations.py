@@ -20,8 +20,8 @@ from typing import Annotated
 from ferrule.agent.pipeline import model
 from ferrule.arithmetic.evaluate import calculate
 from ferrule.embedded import load_embedded_model
+from ferrule.models.checkpoints.loading import load_local_model
 from ferrule.models.local import LocalModel
-from ferrule.models.local_checkpoints import load_local_model
 from ferrule.tools.decorator import tool
 
 ROUNDS, TOGETHER, SECONDS, LIMIT = 5, 8, 0.5, 1.15

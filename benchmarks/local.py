@@ -6,13 +6,16 @@ Needs the `local` extra. The model has width 512, 8 layers (8 query heads, 4 of 
 1,536), a vocabulary of 32,768 and a context of 4,096; float32, one thread, greedy, without stop ids. The engine's
 figures hold all that a caller pays for: scheduler, sampling, log-probabilities, delivery to asyncio. Each figure is the
 median over the rounds, in which the two sides take turns: by the clock where somebody waits for a tool, else in CPU
-seconds, with the clock's beside it.
+seconds, with the clock's beside it. Constraints are measured without a model, with made vocabularies: logits that
+prefer the ids of a whole call, and what the engine does with them.
 """
 
 # ruff: noqa: E402 - the libraries read their thread counts when they are imported
 import argparse
 import asyncio
 import inspect
+import itertools
+import json
 import logging
 import os
 import statistics
@@ -28,8 +31,17 @@ import numpy as np
 import torch
 import transformers
 
+from ferrule.conversation import ToolCall
+from ferrule.dialects import get_dialect
+from ferrule.dialects.grammar import LiteralText
+from ferrule.dialects.value_grammar.schema_values import lower_values
 from ferrule.engines import Finished, Sampling
+from ferrule.engines.constraint_compiler import ConstraintCompiler
+from ferrule.engines.sampling import TokenSampler
+from ferrule.engines.torch_sampling import sample_ids
 from ferrule.engines.transformers_engine import TransformersEngine
+from ferrule.toolspec import ToolSpec
+from shared.made_vocabulary import MadeVocabulary
 from shared.rows import Row, print_rows
 
 VOCABULARY = 32_768
@@ -37,6 +49,19 @@ CONTEXT, RESULT = 2_000, 60
 BATCH, PROMPT, NEW = 16, 64, 256
 CALL, TOOL = 32, 0.5
 STEPS, STEPS_CONTEXT = 64, 256
+MOST_MORE = {272: 20, 151_936: 300}
+"""By size of vocabulary: microseconds that a constraint may add to a step."""
+TEXT = {"type": "string"}
+SCHEMA = {
+    "type": "object",
+    "properties": {"to": {"type": "array", "items": TEXT}, "text": TEXT, "urgent": {"type": "boolean"}},
+    "required": ["to", "text"],
+}
+ARGUMENTS = {
+    "to": ["ann@example.org", "bo@example.org"],
+    "text": "The meeting is moved to Thursday, half past ten, in the small room next to the library.",
+    "urgent": False,
+}
 Seconds = tuple[float, float]
 """CPU and clock."""
 Pair = tuple[Seconds, Seconds]
@@ -209,6 +234,47 @@ def time_forward(model: Any, prompt: list[int], sampled: list[int]) -> Seconds:
     return timer.seconds
 
 
+def measure_constrained(size: int, rounds: int) -> tuple[float, float, float]:
+    """Milliseconds of CPU: a step of a forced call, the same unconstrained, and the first mask with its grammar.
+
+    A step is what the engine does after its model: the mask, the choice among the legal ids, going on.
+    """
+    vocabulary, hermes = MadeVocabulary(size), get_dialect("hermes")
+    spec = ToolSpec("send_message", "", SCHEMA)
+    call = hermes.call(ToolCall("call_1", spec.name, json.dumps(ARGUMENTS)))
+    stop = vocabulary.control["<|im_end|>"]
+    ids = [*vocabulary.encode(call), stop]
+    compiler = ConstraintCompiler(vocabulary)
+    compiler.compile(LiteralText("a"), (stop,), 4096).mask()  # builds the index
+    noise = torch.from_numpy(np.random.default_rng(0).normal(0, 1, (1, size)).astype(np.float32))
+    firsts, steps, free = [], [], []
+    for _ in range(5 * rounds):
+        offered = hermes.grammar((spec,), spec.name, opens="<|im_start|>assistant\n")
+        assert offered is not None
+        with Timer() as timer:
+            constraint = compiler.compile(lower_values(offered)[0], (stop,), len(ids) + 256)
+            constraint.mask()
+        firsts.append(timer.seconds[0])
+        steps.append(time_choices(noise, ids, TokenSampler(Sampling(), constraint)))
+        free.append(time_choices(noise, ids, TokenSampler(Sampling())))
+    step, unconstrained, first = (1000 * statistics.median(each) for each in (steps, free, firsts))
+    return step, unconstrained, first
+
+
+def time_choices(noise: torch.Tensor, ids: list[int], sampler: TokenSampler) -> float:
+    """Seconds of CPU a step, the mean over a call, by logits that prefer its ids."""
+    taken = 0.0
+    for token in ids:
+        logits = noise.clone()
+        logits[0, token] = 50
+        with torch.inference_mode(), Timer() as timer:
+            (chosen,), _ = sample_ids(logits, [sampler])
+        taken += timer.seconds[0]
+        assert sampler.failure is None
+        assert chosen == token
+    return taken / len(ids)
+
+
 def compare(pairs: Sequence[Pair], clock: int, is_speed: bool) -> tuple[float, str]:
     """The median over the rounds of ours / theirs, or of theirs / ours if it is of speeds; and the other clock's."""
 
@@ -240,6 +306,22 @@ def measure(rounds: int) -> list[Row]:
         Row(f"{BATCH} conversations with a {TOOL} s tool, of those without + {TOOL} s", tools[0], "x", 1.25, tools[1]),
         Row(f"tokens/s at batch {BATCH}, of generate", speed[0], "x", 0.9, f"{speed[1]}; {beside}", True),
         Row("a token at batch 1, of a forward pass with a cache", step[0], "x", 1.1, f"{step[1]}, {STEPS} tokens"),
+        *itertools.chain.from_iterable(describe_constrained(size, limit, rounds) for size, limit in MOST_MORE.items()),
+    ]
+
+
+def describe_constrained(size: int, limit: float, rounds: int) -> list[Row]:
+    """What a constraint costs with a vocabulary of `size`: a step at most `limit` microseconds more."""
+    step, free, first = measure_constrained(size, rounds)
+    return [
+        Row(
+            f"what a constraint adds to a step, {size:,} ids",
+            1000 * (step - free),
+            "µs",
+            limit,
+            f"free {1000 * free:.0f} µs",
+        ),
+        Row(f"a grammar and its first mask, {size:,} ids", first, "ms", 20, "the index is built"),
     ]
 
 

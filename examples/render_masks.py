@@ -16,7 +16,7 @@ from ferrule import Conversation, ToolCall, ToolResult, assistant, calculator, m
 from ferrule.conversation import Text, tool_message
 from ferrule.dialects import get_dialect
 from ferrule.embedded import find_embedded_folder
-from ferrule.models.local_checkpoints import read_tokenizer
+from ferrule.models.checkpoints.loading import read_tokenizer
 from ferrule.tokens.render import render
 
 WRITTEN = Conversation(

@@ -116,7 +116,7 @@ def test_imports_point_down() -> None:
 
 
 NAMED_UPWARD = {
-    "ferrule.models.local_checkpoints": ("ferrule.embedded:load_embedded_model", "ferrule.embedded.guide:load_guide")
+    "ferrule.models.checkpoints.loading": ("ferrule.embedded:load_embedded_model", "ferrule.embedded.guide:load_guide")
 }
 """The one place from which a room above is loaded by its name, so that nothing below knows what steers one model."""
 _MODULE_NAME = re.compile(r"ferrule(?:\.\w+)+(?::\w+)?")

@@ -16,7 +16,7 @@ from ferrule.coding.agent import make_agent
 from ferrule.embedded import find_embedded_folder
 from ferrule.errors import SandboxInputError
 from ferrule.execution import read_policy
-from ferrule.models.local_checkpoints import load_local_model, read_tokenizer
+from ferrule.models.checkpoints.loading import load_local_model, read_tokenizer
 from ferrule.session.persistence import StoreOptions, find_store_path, open_autosave
 from ferrule.session.project import load_project
 from ferrule.session.session import Session

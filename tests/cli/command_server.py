@@ -25,7 +25,7 @@ OURS = (
     "ferrule.engines.decoder",
     "ferrule.engines.scheduler",
     "ferrule.models.gateway.gateway",
-    "ferrule.models.local_checkpoints",
+    "ferrule.models.checkpoints.loading",
     "ferrule.tokens.template_loading",
     "ferrule.builtin_tools",
 )

@@ -37,6 +37,25 @@ def test_the_description_knows_what_is_chosen_by_options(reckoner: str) -> None:
     assert (found["dtype"], found["context_length"]) == ("float32", 300)
 
 
+def test_a_folder_without_local_is_suggested_with_it(reckoner: str) -> None:
+    folder = Path(reckoner.removeprefix("local:"))
+    done = ferrule("ask", "Hi", "--model", folder.name, folder=folder.parent)
+    assert_refused(done, f"did you mean local:{folder.name}?")
+
+
+def test_an_engine_that_is_named_is_checked(reckoner: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(reckoner.removeprefix("local:"), tmp_path / "scaled")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "attention_bias": True}))
+    for engine, problem in (
+        ("numpy", "attention_bias True is not computed"),
+        ("vllm", "neither numpy nor transformers"),
+    ):
+        done = ferrule("models", f"local:{folder}", "--json", "--model-option", f"engine={engine}")
+        assert done.returncode == 1
+        assert problem in json.loads(done.stdout)["problems"][0]
+
+
 def test_what_is_missing_is_told_with_all_that_is_known(reckoner: str, tmp_path: Path) -> None:
     folder = shutil.copytree(reckoner.removeprefix("local:"), tmp_path / "part")
     (folder / "model.safetensors").unlink()
@@ -56,7 +75,7 @@ def test_options_of_a_model(reckoner: str, tmp_path: Path) -> None:
     assert ask("--model-option", "context_length=300", "--model-option", "engine=numpy").returncode in (0, 1)
     assert_refused(ask("--model-option", "context_length=9000"), "context_length 9000 is not between 1 and 2048")
     assert_refused(ask("--model-option", "engine=numpy", "--model-option", "dtype=float32"), "engine='transformers'")
-    assert_refused(ask("--model-option", "dtpe=float32"), "unexpected keyword argument 'dtpe'")
+    assert_refused(ask("--model-option", "dtpe=float32"), "no option 'dtpe'; those of its engine are max_batch")
     assert_refused(ask("--model-option", "dtype"), "--model-option dtype: write it as NAME=VALUE")
     assert_refused(ferrule("models", "openai", "--model-option", "a=b"), "--model-option is for a checkpoint")
     config = tmp_path / "config.toml"

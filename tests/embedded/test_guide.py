@@ -17,7 +17,7 @@ from ferrule.embedded.guide import EmbeddedGuide
 from ferrule.engines import NumpyEngine
 from ferrule.engines.constraints import GrammarMatcher, VocabularyIndex
 from ferrule.errors import SettingsError
-from ferrule.models.local_checkpoints import load_local_model
+from ferrule.models.checkpoints.loading import load_local_model
 from ferrule.models.protocol import ModelSettings
 from ferrule.toolspec import ToolSpec
 from ferrule.training.embedded.evaluation import EvaluationSettings, run_evaluation

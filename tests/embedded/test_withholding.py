@@ -20,8 +20,8 @@ from ferrule.embedded.withholding import find_agreed_call, read_threshold
 from ferrule.errors import ModelError, ToolFailed
 from ferrule.events import CallStarted, MessageFinished, TextDelta
 from ferrule.formats import nanochat
+from ferrule.models.checkpoints.loading import read_tokenizer
 from ferrule.models.local import LocalModel
-from ferrule.models.local_checkpoints import read_tokenizer
 from ferrule.models.protocol import ModelSettings
 from ferrule.session.renderer import event_to_json
 from ferrule.tokens.render import render

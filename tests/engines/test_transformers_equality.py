@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -124,3 +126,57 @@ def test_families_whose_state_can_not_be_kept_are_refused_by_name(family):
     model = make_tiny_model(family)
     with pytest.raises(EngineError, match=rf"^{type(model).__name__} \({family}\) is not among the families"):
         TransformersEngine(model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_prompts_of_several_chunks_are_computed_beside_the_others(family):
+    model = make_tiny_model(family, max_position_embeddings=2048)
+    generator = np.random.default_rng(8)
+    prompts = [draw_ids(generator, length) for length in (1300, 40, 700, 5)]
+
+    async def use(engine):
+        first = asyncio.gather(*(sample(engine, ids, 40, temperature=1.0, seed=1) for ids in prompts))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        branch = (*prompts[0][:900], *draw_ids(generator, 30))
+        return [*await first, await sample(engine, branch, 10), await sample(engine, branch[:800], 10)]
+
+    with captured_logits(model) as get_rows:
+        conversations = run(model, use)
+        rows = get_rows()
+    check_against_forward(model, conversations, rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_schedule_changes_what_is_sampled(family, seed):
+    """Little memory, few places, conversations that are left or cancelled, prefixes that are forgotten meanwhile."""
+    model = shared_tiny_model(family)
+    draw = random.Random(seed)
+    scripts = make_scripts(seed, count=10, longest=draw.choice([20, 60, 100]), turn=draw.choice([3, 12, 24]))
+
+    async def cancel(engine, script):
+        task = asyncio.create_task(hold(engine, script))
+        await asyncio.sleep(0.1 * draw.random())
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    async def forget(engine):
+        for _ in range(3):
+            await asyncio.sleep(0.1 * draw.random())
+            engine.weights_changed()
+
+    async def use(engine):
+        disturbing = [cancel(engine, script) for script in scripts[:3]]
+        disturbing += [leave(engine, script.prompt, 5) for script in scripts[3:5]]
+        held = [hold(engine, script) for script in scripts]
+        return (await asyncio.gather(*held, *disturbing, forget(engine)))[: len(scripts)]
+
+    with captured_logits(model) as get_rows:
+        memory = draw.choice([400_000, 800_000, None])
+        conversations = run(model, use, max_batch=draw.choice([1, 3, 16]), kv_memory=memory)
+        rows = get_rows()
+    check_against_forward(model, conversations, rows)

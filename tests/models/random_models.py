@@ -11,8 +11,8 @@ from safetensors.numpy import save_file
 
 from ferrule.dialects.families.nanochat import CONTROL_TOKENS
 from ferrule.dialects.families.nanochat_tools import TOOLS_END, TOOLS_START
+from ferrule.models.checkpoints.loading import load_local_model
 from ferrule.models.local import LocalModel
-from ferrule.models.local_checkpoints import load_local_model
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
 
 # A chat template that keeps what was written, in the manner of many.

@@ -9,7 +9,7 @@ from typing import Any
 from ferrule._util.async_closing import AsyncClosing
 from ferrule.dialects.segments import Control
 from ferrule.engines import Finished, ImageInput, Sampled, Sampling
-from ferrule.models.local_checkpoints import read_tokenizer
+from ferrule.models.checkpoints.loading import read_tokenizer
 from ferrule.tokens.render import encode_segments
 
 

@@ -16,7 +16,7 @@ from ferrule import calculator, model
 from ferrule.agent.pipeline import Pipeline
 from ferrule.dialects.segments import Control
 from ferrule.engines import Finished, Sampled
-from ferrule.models.local_checkpoints import load_local_model, read_tokenizer
+from ferrule.models.checkpoints.loading import load_local_model, read_tokenizer
 from ferrule.tokens.render import encode_segments
 
 CUT = '{"expression": "12 *'

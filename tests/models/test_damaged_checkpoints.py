@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from ferrule.errors import EngineError, FerruleError, ModelError, SettingsError, TokenizerError
 from ferrule.models.checkpoints.description import describe_checkpoint
-from ferrule.models.local_checkpoints import load_local_model
+from ferrule.models.checkpoints.loading import load_local_model
 from tiny_checkpoints import write_tiny_checkpoint
 
 TEMPLATE = Path(__file__).parents[1] / "dialects" / "templates" / "like_qwen3.jinja"

@@ -16,8 +16,8 @@ from ferrule.conversation import Conversation, user
 from ferrule.embedded import load_embedded_model
 from ferrule.engines import NumpyEngine
 from ferrule.errors import ModelError, SettingsError
+from ferrule.models.checkpoints.loading import load_local_model
 from ferrule.models.local import LocalModel
-from ferrule.models.local_checkpoints import load_local_model
 from ferrule.models.scripted import ScriptedModel
 from ferrule.tokens.render import render
 

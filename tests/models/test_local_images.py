@@ -15,8 +15,8 @@ from ferrule.agent.pipeline import model
 from ferrule.conversation import Image, Text, user
 from ferrule.dialects import get_dialect
 from ferrule.errors import EngineError
+from ferrule.models.checkpoints.loading import read_tokenizer
 from ferrule.models.local import LocalModel
-from ferrule.models.local_checkpoints import read_tokenizer
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
 from ferrule.tools.decorator import tool
 

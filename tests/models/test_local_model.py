@@ -17,8 +17,8 @@ from ferrule.dialects import get_dialect
 from ferrule.dialects.segments import SampledIds
 from ferrule.errors import DialectError, ModelError, TokenizerError
 from ferrule.events import MessageFinished
+from ferrule.models.checkpoints.loading import load_local_model
 from ferrule.models.local import LocalModel
-from ferrule.models.local_checkpoints import load_local_model
 from ferrule.models.protocol import ModelSettings
 from ferrule.tokens.render import Trace
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json

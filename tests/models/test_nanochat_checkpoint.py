@@ -19,7 +19,7 @@ from ferrule.agent.pipeline import model
 from ferrule.agent.run import Run
 from ferrule.builtin_tools import calculator
 from ferrule.conversation import ToolResult
-from ferrule.models.local_checkpoints import load_local_model
+from ferrule.models.checkpoints.loading import load_local_model
 
 SUMS = {"12 * 34": "408", "7 + 5": "12", "100 - 1": "99", "2 ** 10": "1024"}
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ferrule.errors import TokenizerError
-from ferrule.models.local_checkpoints import read_tokenizer
+from ferrule.models.checkpoints.loading import read_tokenizer
 from ferrule.tokens.hugging_face import HuggingFaceTokenizer
 from ferrule.tokens.tokenizer import make_byte_tokenizer_json
 from ferrule.tokens.word_tokenizer import WordTokenizer, make_word_tokenizer_json

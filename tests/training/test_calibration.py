@@ -11,7 +11,7 @@ from ferrule.embedded import find_embedded_folder
 from ferrule.embedded.guide import EmbeddedGuide
 from ferrule.embedded.withholding import read_threshold
 from ferrule.errors import SettingsError
-from ferrule.models.local_checkpoints import load_local_model
+from ferrule.models.checkpoints.loading import load_local_model
 from ferrule.training.embedded.asking import ScoredQuestion
 from ferrule.training.embedded.evaluation import (
     EvaluationSettings,

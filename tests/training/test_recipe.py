@@ -421,7 +421,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_nothing_half_written(endless) -> None:
 
 @pytest.mark.slow
 def test_two_workers_make_one_model(tmp_path, monkeypatch) -> None:
-    from ferrule.models.local_checkpoints import load_local_model
+    from ferrule.models.checkpoints.loading import load_local_model
 
     reports: list[training.Progress] = []
     monkeypatch.chdir(tmp_path)

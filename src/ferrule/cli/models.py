@@ -25,7 +25,7 @@ All write answers as a stream."""
 
 
 @dataclass(frozen=True, slots=True)
-class ModelRow:
+class ListedModel:
     """What is known of a model, or of the models of a provider; None where that depends on the model."""
 
     name: str
@@ -40,7 +40,7 @@ class ModelRow:
 
 
 _IN_PROCESS = (
-    ModelRow(
+    ListedModel(
         "embedded",
         "the model in the package, which uses the calculator and up to seven tools of yours",
         "own",
@@ -48,8 +48,8 @@ _IN_PROCESS = (
         False,
         text_mode=False,
     ),
-    ModelRow("local:FOLDER", "a checkpoint in Hugging Face's layout, in a folder or on its hub", None, None, False),
-    ModelRow("echo", "repeats what it is asked", "none", False, False, text_mode=False),
+    ListedModel("local:FOLDER", "a checkpoint in Hugging Face's layout, in a folder or on its hub", None, None, False),
+    ListedModel("echo", "repeats what it is asked", "none", False, False, text_mode=False),
 )
 
 
@@ -139,17 +139,17 @@ def _find_provider(name: str) -> Provider:
     return find_key_provider(name)
 
 
-def _make_row(one: Provider) -> ModelRow:
+def _make_row(one: Provider) -> ListedModel:
     # Providers with an API of their own have no such fields: theirs takes images and schemas.
     images, schema = getattr(one, "user_images", True), getattr(one, "output_schema", True)
-    return ModelRow(f"{one.name}:MODEL", one.label, "api", images, schema is not None)
+    return ListedModel(f"{one.name}:MODEL", one.label, "api", images, schema is not None)
 
 
-def _list_plugins() -> list[ModelRow]:
+def _list_plugins() -> list[ListedModel]:
     from ferrule.tools.plugins import find_plugins
 
     found = find_plugins("models")
-    return [ModelRow(f"{one.name}:MODEL", f"a plugin of {one.package}", None, None, None, None) for one in found]
+    return [ListedModel(f"{one.name}:MODEL", f"a plugin of {one.package}", None, None, None, None) for one in found]
 
 
 def _describe_key_state(one: Provider) -> str:

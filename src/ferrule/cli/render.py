@@ -158,7 +158,7 @@ def split_by_mask(trace: Trace, tokenizer: Tokenizer) -> list[TextRun]:
 
 def _read_tokenizer(path: Path) -> Tokenizer:
     from ferrule.errors import TokenizerError
-    from ferrule.models.local_checkpoints import read_tokenizer
+    from ferrule.models.checkpoints.loading import read_tokenizer
 
     if not path.is_file():
         raise TokenizerError(f"{path}: no such tokenizer")

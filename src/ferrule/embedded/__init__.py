@@ -1,6 +1,6 @@
 """The embedded model: its weights and its model card, and what steers the calls of a model of this size.
 
-`models/` knows of this room by two strings in `local_checkpoints.py`, and nothing else below it does.
+`models/` knows of this room by two strings in `models/checkpoints/loading.py`, and nothing else below it does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def find_embedded_folder() -> Path:
 
 def load_embedded_model(*, engine: EngineFactory | None = None) -> LocalModel:
     """The model in the package, which uses the calculator and any other tools. Nothing is downloaded."""
-    from ferrule.models.local_checkpoints import load_local_model
+    from ferrule.models.checkpoints.loading import load_local_model
 
     model = load_local_model(find_embedded_folder(), name="embedded", engine=engine or "numpy")
     model.tools_optional = False

@@ -16,8 +16,9 @@ from ferrule.engines.constraints import TokenConstraint, TokenMask
 from ferrule.engines.sampling import COLDEST, TokenSampler
 from ferrule.errors import EngineError
 
-_LIKELIEST = 1024
-"""Ids in which the likeliest ones by `top_p` are searched first: sorting a whole vocabulary takes long."""
+_LIKELIEST = (1024, 16_384)
+"""How many ids the likeliest ones by `top_p` are searched in first: sorting a whole vocabulary takes long."""
+_BLOCK = 1024
 
 
 def sample_ids(logits: Tensor, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
@@ -33,7 +34,7 @@ def sample_ids(logits: Tensor, choosers: Sequence[TokenSampler]) -> tuple[list[i
         ids[drawing] = _draw_ids(scores[drawing], [choosers[row] for row in drawing])
     if masks:
         _advance(ids, scores, {row: (choosers[row], mask) for row, mask in masks.items()})
-    logprobs = logits.gather(1, ids[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
+    logprobs = logits.gather(1, ids[:, None])[:, 0] - _sum_exponentials(logits)
     if not torch.isfinite(logprobs).all():
         raise EngineError("the model's logits are not finite numbers: its weights are damaged or overflow")
     return ids.tolist(), logprobs.tolist()
@@ -68,7 +69,7 @@ def _advance(ids: Tensor, scores: Tensor, constrained: dict[int, tuple[TokenSamp
     """Have each constraint go on by the id of its row, or put another one there; describe the choice in the chooser."""
     rows = list(constrained)
     chosen = ids[rows]
-    legal_logprobs = scores[rows, chosen] - torch.logsumexp(scores[rows], dim=1)
+    legal_logprobs = scores[rows, chosen] - _sum_exponentials(scores[rows])
     for row, token, logprob in zip(rows, chosen.tolist(), legal_logprobs.tolist(), strict=True):
         chooser, mask = constrained[row]
         legal = int(np.bitwise_count(mask).sum())
@@ -98,20 +99,49 @@ def _draw_ids(logits: Tensor, choosers: Sequence[TokenSampler]) -> Tensor:
     Sets each chooser's `sampling_logprob`.
     """
     temperatures = [max(chooser.sampling.temperature, COLDEST) for chooser in choosers]
-    scaled = (logits - logits.amax(dim=1, keepdim=True)) / torch.tensor(temperatures, device=logits.device)[:, None]
+    scaled = logits - logits.amax(dim=1, keepdim=True)
+    scaled /= torch.tensor(temperatures, device=logits.device)[:, None]
     for row, chooser in zip(scaled, choosers, strict=True):
         _keep_likely(row, chooser.sampling.top_k, chooser.sampling.top_p)
-    cumulative = scaled.exp_().cumsum(dim=1, dtype=torch.float64)
-    totals = cumulative[:, -1]
-    draws = torch.tensor([chooser.draw() for chooser in choosers], dtype=torch.float64, device=logits.device)
-    # Rounding up to the total would choose an id after the last one with a probability.
-    targets = torch.minimum(draws * totals, torch.nextafter(totals, torch.zeros_like(totals)))
-    # What isn't a number is found behind the last id; the caller checks for it.
-    drawn = torch.searchsorted(cumulative, targets[:, None], right=True).clamp_(max=logits.shape[1] - 1)
-    shares = scaled.gather(1, drawn)[:, 0].double() / totals
-    for chooser, logprob in zip(choosers, shares.log().tolist(), strict=True):
+    shares = scaled.exp_()
+    drawn, totals = _invert(shares, [chooser.draw() for chooser in choosers])
+    logprobs = (shares.gather(1, drawn)[:, 0].double() / totals).log()
+    for chooser, logprob in zip(choosers, logprobs.tolist(), strict=True):
         chooser.sampling_logprob = logprob
     return drawn[:, 0]
+
+
+def _invert(shares: Tensor, draws: Sequence[float]) -> tuple[Tensor, Tensor]:
+    """Where each row's cumulative sum exceeds its draw, (rows, 1), and the row's sum, in float64.
+
+    The sum is first followed by blocks: torch accumulates a whole row in float64 twenty times slower than it adds it.
+    What isn't a number is found at the end.
+    """
+    size = shares.shape[1]
+    whole = size // _BLOCK * _BLOCK
+    parts = (shares[:, :whole].view(len(draws), whole // _BLOCK, _BLOCK), shares[:, None, whole:])
+    block_sums = torch.cat([part.sum(dim=2, dtype=torch.float64) for part in parts], dim=1)
+    ends = block_sums.cumsum(dim=1)
+    totals = ends[:, -1]
+    targets = (torch.tensor(draws, dtype=torch.float64, device=shares.device) * totals)[:, None]
+    blocks = torch.searchsorted(ends, _limit(targets, ends), right=True).clamp_(max=ends.shape[1] - 1)
+    ids = blocks * _BLOCK + torch.arange(_BLOCK, device=shares.device)
+    inside = shares.gather(1, ids.clamp(max=size - 1)).double().masked_fill_(ids >= size, 0).cumsum(dim=1)
+    inside += ends.gather(1, blocks) - block_sums.gather(1, blocks)
+    places = torch.searchsorted(inside, _limit(targets, inside), right=True)
+    return (blocks * _BLOCK + places).clamp_(max=size - 1), totals
+
+
+def _limit(targets: Tensor, ends: Tensor) -> Tensor:
+    """Rounding up to the last sum would choose an id behind the last one that has a probability."""
+    last = ends[:, -1:]
+    return torch.minimum(targets, torch.nextafter(last, torch.zeros_like(last)))
+
+
+def _sum_exponentials(scores: Tensor) -> Tensor:
+    """The logarithm of the sum of each row's exponentials; faster than torch's own."""
+    highest = scores.amax(dim=1, keepdim=True)
+    return highest[:, 0] + (scores - highest).exp_().sum(dim=1).log()
 
 
 def _keep_likely(scaled: Tensor, top_k: int | None, top_p: float | None) -> None:
@@ -122,7 +152,7 @@ def _keep_likely(scaled: Tensor, top_k: int | None, top_p: float | None) -> None
         scaled.fill_(float("-inf")).index_copy_(0, kept, highest)
     if top_p is not None and top_p < 1:
         total = scaled.exp().sum(dtype=torch.float64)
-        for count in (min(_LIKELIEST, size), size):
+        for count in (*(count for count in _LIKELIEST if count < size), size):
             highest, order = scaled.topk(count)
             probabilities = highest.exp().double()
             before = probabilities.cumsum(0) - probabilities

@@ -70,7 +70,7 @@ def get_model(name: str, **options: Any) -> Model:
 def _load_embedded_model(**options: Any) -> Model:
     from pkgutil import resolve_name
 
-    from ferrule.models.local_checkpoints import EMBEDDED_MODEL
+    from ferrule.models.checkpoints.loading import EMBEDDED_MODEL
 
     made: Model = resolve_name(EMBEDDED_MODEL)(**options)
     return made
@@ -110,7 +110,7 @@ def record(
 
 def _get_provider_model(provider: str, name: str, options: dict[str, Any]) -> Model | None:
     if provider == "local":
-        from ferrule.models.local_checkpoints import load_local_model
+        from ferrule.models.checkpoints.loading import load_local_model
 
         return load_local_model(name, **options)
     from ferrule.models.providers import PROVIDERS

@@ -44,6 +44,8 @@ def _find_candidates(provider: str, colon: str, model: str, providers: list[str]
     from ferrule.tools.registry import find_nearest_names
 
     whole = f"{provider}{colon}{model}"
+    if Path(whole, "config.json").is_file():
+        yield f"local:{whole}"
     for pattern, maker in _MAKERS.items():
         if re.match(pattern, whole, re.IGNORECASE):
             yield f"{maker}:{whole if re.search(r'[0-9-]', whole) else 'MODEL'}"
@@ -53,7 +55,7 @@ def _find_candidates(provider: str, colon: str, model: str, providers: list[str]
     if slash and rest and first in providers:
         yield f"{first}:{rest}"
     if not colon:
-        if ("/" in whole or Path(whole, "config.json").is_file()) and Path(whole).is_dir():
+        if "/" in whole and Path(whole).is_dir():
             yield f"local:{whole}"
         yield from find_nearest_names(provider, _IN_PROCESS)[:1]
     for one in find_nearest_names(provider, ("local", *providers)):

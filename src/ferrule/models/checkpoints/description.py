@@ -13,10 +13,16 @@ from ferrule.conversation import Conversation, ToolCall, user
 from ferrule.dialects.catalogue import get_dialect
 from ferrule.dialects.notation import infer_spec
 from ferrule.dialects.protocol import Dialect
-from ferrule.errors import FerruleError, ModelError
-from ferrule.models.checkpoints.engines import check_family, choose_engine, count_weights, find_missing_package
+from ferrule.errors import FerruleError, ModelError, SettingsError
+from ferrule.models.checkpoints.engines import (
+    check_family,
+    choose_engine,
+    count_weights,
+    find_missing_package,
+    find_numpy_obstacle,
+)
 from ferrule.models.checkpoints.files import CheckpointConfig, check_file, find_weights, read_checkpoint_config
-from ferrule.models.local_checkpoints import choose_dialect, find_checkpoint, read_tokenizer
+from ferrule.models.checkpoints.loading import choose_dialect, find_checkpoint, read_tokenizer
 from ferrule.tokens.tokenizer import Tokenizer, read_tokenizer_file
 
 _EXAMPLE = ("get_weather", '{"city": "Paris"}')
@@ -163,8 +169,12 @@ def _describe_engine(
     if named is None:
         choice = choose_engine(folder, found.dialect or "", options)
         found.engine, found.engine_reason = choice.name, choice.why
+    elif named not in ("numpy", "transformers"):
+        raise SettingsError(f"engine: {named!r} is neither numpy nor transformers")
     else:
         found.engine, found.engine_reason = str(named), "it was named"
+        if named == "numpy" and (obstacle := find_numpy_obstacle(folder, find_weights(folder))) is not None:
+            raise ModelError(f"{folder}: {obstacle}")
     if found.engine == "numpy":
         found.dtype, found.device = "float32", "cpu"
         return

@@ -24,7 +24,7 @@ from ferrule.embedded.guide import EmbeddedGuide
 from ferrule.embedded.withholding import CONFIDENCE_FILE
 from ferrule.engines import limit_blas_threads
 from ferrule.errors import SettingsError
-from ferrule.models.local_checkpoints import load_local_model
+from ferrule.models.checkpoints.loading import load_local_model
 from ferrule.models.protocol import Model
 from ferrule.training.embedded.asking import ScoredQuestion, ask_all
 from ferrule.training.embedded.handwritten import HELD_OUT_LISTS, read_lists

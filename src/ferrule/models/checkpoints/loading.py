@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args
 
 from ferrule.dialects import get_dialect
 from ferrule.dialects.families.nanochat_tools import find_frame
@@ -27,16 +27,26 @@ GUIDES = {"nanochat-tools": "ferrule.embedded.guide:load_guide"}
 """What makes the guide of a checkpoint of a dialect, given its folder. An entry point would take 35 ms to look up, and
 isn't there in a checkout."""
 
-_NEEDED = {
-    "function": ("tokenizer.json",),
-    "numpy": ("config.json", "model.safetensors", "tokenizer.json"),
-    "transformers": ("config.json", "tokenizer.json"),
-    None: ("config.json", "tokenizer.json"),
-}
-"""The files that a folder must have, by the engine that is named."""
+
+class EngineOptions(TypedDict, total=False):
+    """How an engine is opened. The first two are of both engines, the others of transformers' alone."""
+
+    max_batch: int | None
+    """The most conversations that are computed at once."""
+    context_length: int | None
+    """The most ids of a conversation, if fewer than the checkpoint allows."""
+    dtype: str | None
+    """What it computes in: `float32`, `bfloat16`, `float16`, or `auto`, as the checkpoint says."""
+    device_map: Any
+    """Where the weights are: `cpu`, `cuda`, `cuda:1`, `mps`, or a map of several devices. Without it, `cuda` if there
+    is one, or else `cpu`."""
+    trust_remote_code: bool | None
+    """Whether Python files of the checkpoint may be run."""
+    kv_memory: int | None
+    """The most bytes of keys and values that it keeps."""
 
 
-def load_local_model(  # noqa: PLR0913 - each option by its name, as model("local:…", …) takes them
+def load_local_model(
     checkpoint: Path | str,
     *,
     name: str | None = None,
@@ -46,12 +56,7 @@ def load_local_model(  # noqa: PLR0913 - each option by its name, as model("loca
     image_tokens: ImageTokens | None = None,
     strict_tools: bool = False,
     revision: str | None = None,
-    dtype: str | None = None,
-    device_map: Any = None,
-    trust_remote_code: bool | None = None,
-    max_batch: int | None = None,
-    context_length: int | None = None,
-    kv_memory: int | None = None,
+    **options: Unpack[EngineOptions],
 ) -> LocalModel:
     """A checkpoint in Hugging Face's layout.
 
@@ -68,13 +73,7 @@ def load_local_model(  # noqa: PLR0913 - each option by its name, as model("loca
         image_tokens: the ids that represent an image; see `LocalModel`.
         strict_tools: whether every call must fit the schema of its tool; see `LocalModel`.
         revision: a branch, tag or commit, for a name on the hub.
-        dtype: what transformers computes in: `float32`, `bfloat16`, `float16`, or `auto`, as the checkpoint says.
-        device_map: where transformers puts the weights: `cpu`, `cuda`, `cuda:1`, `mps`, or a map of several devices.
-            Without it, `cuda` if there is one, or else `cpu`.
-        trust_remote_code: whether Python files of the checkpoint may be run.
-        max_batch: the most conversations that are computed at once.
-        context_length: the most ids of a conversation, if fewer than the checkpoint allows.
-        kv_memory: the most bytes of keys and values that transformers' engine keeps.
+        options: those of `EngineOptions`; None is as if left out.
 
     A checkpoint of the embedded model's dialect, `nanochat-tools`, is steered as that is: see `CallGuide`.
 
@@ -83,32 +82,19 @@ def load_local_model(  # noqa: PLR0913 - each option by its name, as model("loca
     """
     if history not in get_args(History):
         raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
-    if not (engine is None or callable(engine)) and engine not in _NEEDED:
-        raise SettingsError(f"engine: {engine!r} is neither numpy nor transformers, nor a function that opens a folder")
-    given = {"dtype": dtype, "device_map": device_map, "trust_remote_code": trust_remote_code or None,
-             "max_batch": max_batch, "context_length": context_length, "kv_memory": kv_memory}  # fmt: skip
-    options = {option: value for option, value in given.items() if value is not None}
     folder = Path(checkpoint)
     if revision is not None or not folder.is_dir():
-        folder = find_checkpoint(checkpoint, revision, with_code=bool(trust_remote_code))
-    for needed in _NEEDED["function" if callable(engine) else engine]:
+        folder = find_checkpoint(checkpoint, revision, with_code=bool(options.get("trust_remote_code")))
+    for needed in ("tokenizer.json",) if callable(engine) else ("config.json", "tokenizer.json"):
         if not (folder / needed).is_file():
             from ferrule.models.checkpoints.files import check_file
 
             check_file(folder, needed)  # knows what to do about it
     tokenizer = read_tokenizer(folder / "tokenizer.json")
     framing = choose_dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
-    guide = _load_guide(framing, folder)
-    return LocalModel(
-        _open_engine(folder, tokenizer, framing, engine, options),
-        tokenizer,
-        framing,
-        name or f"local:{checkpoint}",
-        history,
-        image_tokens,
-        guide,
-        strict_tools,
-    )
+    guide, named = _load_guide(framing, folder), name or f"local:{checkpoint}"
+    opened = _open_engine(folder, tokenizer, framing, engine, dict(options))
+    return LocalModel(opened, tokenizer, framing, named, history, image_tokens, guide, strict_tools)
 
 
 def find_checkpoint(
@@ -148,26 +134,32 @@ def _open_engine(
     options: dict[str, Any],
 ) -> Engine:
     """Open the weights. Raises `ModelError`, `EngineError`, and `SettingsError` for an option of another engine."""
+    unknown = next((name for name in options if name not in EngineOptions.__annotations__), None)
+    if unknown is not None:
+        expected = ", ".join(EngineOptions.__annotations__)
+        raise SettingsError(f"a local model has no option {unknown!r}; those of its engine are {expected}")
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
     if callable(engine):
-        if options:
-            raise SettingsError(
-                f"{next(iter(options))}=… is for ferrule's engines; the function {engine} opens its own"
-            )
+        if given:
+            raise SettingsError(f"{next(iter(given))}=… is for ferrule's engines; the function {engine} opens its own")
         return engine(folder)
     if engine is None:
         from ferrule.models.checkpoints.engines import choose_engine
 
-        engine = choose_engine(folder, dialect.name, options).name
+        engine = choose_engine(folder, dialect.name, given).name
     if engine == "transformers":
         from ferrule.models.checkpoints.engines import open_transformers_engine
 
-        return open_transformers_engine(folder, tokenizer, options)
-    from ferrule.engines.numpy_engine import NumpyEngine
+        return open_transformers_engine(folder, tokenizer, given)
+    if engine == "numpy":
+        from ferrule.engines.numpy_engine import NumpyEngine
 
-    foreign = next((name for name in options if name not in ("max_batch", "context_length")), None)
-    if foreign is not None:
-        raise SettingsError(f"{foreign}=… is for engine='transformers'; numpy's computes in float32 on the CPU")
-    return NumpyEngine.load(folder, vocabulary=tokenizer, **options)
+        foreign = next((name for name in given if name not in ("max_batch", "context_length")), None)
+        if foreign is not None:
+            raise SettingsError(f"{foreign}=… is for engine='transformers'; numpy's computes in float32 on the CPU")
+        # A guide's grammars are followed without llguidance: see `GrammarMatcher`.
+        return NumpyEngine.load(folder, vocabulary=tokenizer, tries_ids=dialect.name in GUIDES, **given)
+    raise SettingsError(f"engine: {engine!r} is neither numpy nor transformers, nor a function that opens a folder")
 
 
 def read_tokenizer(path: Path | str) -> Tokenizer:
