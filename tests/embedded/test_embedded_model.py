@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -102,3 +104,18 @@ def test_a_log_probability_is_that_of_the_token_given_all_before_it() -> None:
                     assert batch[0].logprob == pytest.approx(trace.logprobs[place], abs=1e-5)
 
     asyncio.run(check())
+
+
+def test_its_calls_are_constrained_without_llguidance() -> None:
+    program = f"""
+import asyncio, sys
+sys.modules["llguidance"] = None  # as if it weren't installed
+from ferrule import calculator, model
+from ferrule.embedded import load_embedded_model
+local = load_embedded_model()
+assert local.engine.can_constrain
+run = asyncio.run(model(local).chat({QUESTION!r}).using(calculator).run())
+print(run.conversation)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "97406784" in done.stdout.replace(",", "").replace("_", ""), done.stderr

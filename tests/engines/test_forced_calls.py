@@ -196,9 +196,11 @@ def test_forced_calls_fit_a_sample_of_schemas(notation: str, kind: str) -> None:
 def test_forced_calls_fit_all_schemas(notation: str, kind: str) -> None:
     tools = read_tools()
     assert len(tools) == 671
-    made = make_calls(notation, kind, tools, BUDGETS)
-    assert made.impossible == len(BUDGETS)
-    assert made.calls + made.too_short == len(BUDGETS) * 670
+    # The longest take most of the time.
+    budgets = BUDGETS if notation == NOTATIONS[0] else BUDGETS[:2]
+    made = make_calls(notation, kind, tools, budgets)
+    assert made.impossible == len(budgets)
+    assert made.calls + made.too_short == len(budgets) * 670
 
 
 @pytest.mark.skipif(BFCL is None, reason="../shared/vectors is missing")
