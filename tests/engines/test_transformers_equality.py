@@ -180,3 +180,18 @@ def test_no_schedule_changes_what_is_sampled(family, seed):
         conversations = run(model, use, max_batch=draw.choice([1, 3, 16]), kv_memory=memory)
         rows = get_rows()
     check_against_forward(model, conversations, rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_eager_attention_gives_the_logits_of_its_forward_pass(family):
+    model = make_tiny_model(family)
+    model.set_attn_implementation("eager")
+
+    async def use(engine):
+        return await asyncio.gather(*(hold(engine, script) for script in make_scripts(seed=3, count=6)))
+
+    with captured_logits(model) as get_rows:
+        conversations = run(model, use)
+        rows = get_rows()
+    check_against_forward(model, conversations, rows)

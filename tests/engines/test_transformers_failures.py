@@ -287,3 +287,55 @@ def test_an_engine_that_is_dropped_unclosed_ends_its_thread():
         if thread.name == "ferrule-engine":
             thread.join(30)
             assert not thread.is_alive()
+
+
+def test_a_model_in_training_mode_is_refused_until_it_is_in_evaluation_mode():
+    model = make_tiny_model("llama", attention_dropout=0.5)
+
+    async def use(engine):
+        model.train()
+        with pytest.raises(EngineError, match=r"training mode.*model\.eval\(\)"):
+            await collect(engine, PROMPT, 5)
+        model.eval()
+
+    run(use, model)
+
+
+def test_an_event_loop_that_was_closed_over_a_generation_takes_nothing_from_others():
+    engine = TransformersEngine(shared_tiny_model("qwen3"), max_batch=1)
+    loop = asyncio.new_event_loop()
+    generation = engine.generate(PROMPT, sampling=Sampling(), stop_ids=())
+    loop.run_until_complete(anext(generation))
+    loop.close()
+
+    async def use():
+        async with engine:
+            tokens, _ = await collect(engine, PROMPT, 5)
+            check_greedy(engine.model, PROMPT, ids_of(tokens))
+
+    asyncio.run(use())
+
+
+def test_a_prompt_that_is_cancelled_while_it_is_computed_frees_its_place():
+    async def use(engine):
+        task = asyncio.create_task(collect(engine, draw_ids(np.random.default_rng(3), 900), 5))
+        await until(lambda: engine.occupied == 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(use, max_batch=1)
+
+
+def test_engines_can_share_a_model():
+    model = shared_tiny_model("gemma3")
+    scripts = make_scripts(seed=9, count=6, calls=1, turn=8)
+
+    async def main():
+        async with TransformersEngine(model) as one, TransformersEngine(model) as other:
+            return await asyncio.gather(*(hold((one, other)[at % 2], script) for at, script in enumerate(scripts)))
+
+    with captured_logits(model) as get_rows:
+        held = asyncio.run(main())
+        rows = get_rows()
+    check_against_forward(model, held, rows)
