@@ -206,7 +206,7 @@ def test_names_and_settings_that_can_not_be_are_refused() -> None:
         model("nonsense")
     with pytest.raises(ModelError, match=r"'embeded'; did you mean embedded\?"):
         model("embeded")
-    with pytest.raises(ModelError, match="there is no folder"):
+    with pytest.raises(ModelError, match="missing"):
         model(f"local:{NOWHERE}/at/all")
     with pytest.raises(SettingsError, match=r"^with_\(…\): temperature: must be greater than .*, not -1$"):
         model(ScriptedModel()).with_(temperature=-1)
