@@ -36,7 +36,7 @@ def run(use, model=None, **settings):
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("conversations", [1.5, 3])
+@pytest.mark.parametrize("conversations", [pytest.param(1.5, marks=pytest.mark.slow), 3])
 def test_a_full_memory_makes_conversations_wait_and_changes_no_id(conversations):
     model = shared_tiny_model("qwen3")
     scripts = make_scripts(seed=6, count=10, calls=2, turn=16)
