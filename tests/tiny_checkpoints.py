@@ -98,6 +98,19 @@ def _ovis(transformers: Any, changes: dict[str, Any]) -> Any:
     )
 
 
+def _gemma3(transformers: Any, changes: dict[str, Any]) -> Any:
+    text = {**_SHAPE, **_HEADS, "query_pre_attn_scalar": 12, "sliding_window": WINDOW, "layer_types": _MIXED}
+    vision = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    return transformers.Gemma3Config(
+        text_config=text | changes,
+        vision_config=vision | {"image_size": 28, "patch_size": 14},
+        mm_tokens_per_image=4,
+        image_token_index=310,
+        initializer_range=SPREAD,
+        tie_word_embeddings=False,
+    )
+
+
 _VISION = {"depth": 1, "hidden_size": 32, "intermediate_size": 32, "num_heads": 2, "out_hidden_size": 48}
 _CONFIGS: dict[str, tuple[str, Callable[[Any, dict[str, Any]], Any]]] = {
     "qwen3": ("Qwen3ForCausalLM", _plain("Qwen3", **_HEADS)),
@@ -161,6 +174,7 @@ _CONFIGS: dict[str, tuple[str, Callable[[Any, dict[str, Any]], Any]]] = {
         _with_images("Qwen3VL", _VISION | {"deepstack_visual_indexes": [0]}, **_HEADS, rope_parameters=_SECTIONS),
     ),
     "ovis2": ("Ovis2ForConditionalGeneration", _ovis),
+    "gemma3-vl": ("Gemma3ForConditionalGeneration", _gemma3),
     "mamba": (
         "MambaForCausalLM",
         _plain("Mamba", state_size=8, time_step_rank=4, intermediate_size=96, expand=2),

@@ -14,6 +14,7 @@ from ferrule.engines import Sampling  # noqa: E402
 from ferrule.engines.constraint_compiler import ConstraintCompiler  # noqa: E402
 from ferrule.engines.sampling import TokenSampler, sample_ids  # noqa: E402
 from ferrule.engines.torch_sampling import sample_ids as sample_in_torch  # noqa: E402
+from ferrule.engines.torch_sampling import sample_on_device  # noqa: E402
 from ferrule.errors import EngineError  # noqa: E402
 
 SAMPLINGS = [
@@ -32,11 +33,11 @@ def describe(chooser: TokenSampler) -> tuple[object, ...]:
     return chooser.is_forced, chooser.sampling_logprob, chooser.constrained_logprob, str(chooser.failure)
 
 
-def compare(logits, make_choosers) -> None:
+def compare(logits, make_choosers, vocabulary_size) -> None:
     """Sample both ways and compare all that is known of each choice."""
     ours, theirs = make_choosers(), make_choosers()
-    ids, logprobs = sample_in_torch(torch.from_numpy(logits), ours)
-    expected_ids, expected_logprobs = sample_ids(logits, theirs)
+    ids, logprobs = sample_on_device(torch.from_numpy(logits), ours, vocabulary_size)
+    expected_ids, expected_logprobs = sample_ids(logits, theirs, vocabulary_size)
     going_on = [row for row, chooser in enumerate(theirs) if chooser.failure is None]
     assert [ids[row] for row in going_on] == [expected_ids[row] for row in going_on]
     assert [logprobs[row] for row in going_on] == pytest.approx([expected_logprobs[row] for row in going_on], abs=1e-5)
@@ -48,7 +49,8 @@ def compare(logits, make_choosers) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_draws_are_those_of_numpy(seed):
     logits = np.random.default_rng(seed).normal(0, 2, (len(SAMPLINGS), 5000)).astype(np.float32)
-    compare(logits, lambda: [TokenSampler(_with_seed(each, seed)) for each in SAMPLINGS])
+    for vocabulary_size in (5000, 5500, 4000):
+        compare(logits, lambda: [TokenSampler(_with_seed(each, seed)) for each in SAMPLINGS], vocabulary_size)
 
 
 def _with_seed(sampling: Sampling, seed: int) -> Sampling:
@@ -57,7 +59,7 @@ def _with_seed(sampling: Sampling, seed: int) -> Sampling:
 
 def test_exactly_k_ids_stay_of_equal_ones():
     logits = torch.zeros((64, 100))
-    ids, _ = sample_in_torch(logits, [TokenSampler(Sampling(1.0, top_k=3, seed=seed)) for seed in range(64)])
+    ids, _ = sample_on_device(logits, [TokenSampler(Sampling(1.0, top_k=3, seed=seed)) for seed in range(64)], 100)
     assert len(set(ids)) == 3
 
 
@@ -78,7 +80,23 @@ def test_a_constraint_leaves_what_is_legal(temperature):
         choosers[-1].constraint.advance(255)
         return choosers
 
-    compare(logits, make_choosers)
+    for vocabulary_size in (300, 262):
+        compare(logits, make_choosers, vocabulary_size)
+
+
+def test_ids_beyond_the_vocabulary_are_never_sampled():
+    logits = np.zeros((200, 20), np.float32)
+    logits[:, 15:] = 5
+    choosers = [TokenSampler(Sampling(1.0 if seed else 0.0, seed=seed)) for seed in range(200)]
+    for ids, logprobs in (
+        sample_on_device(torch.from_numpy(logits), choosers, 15),
+        sample_ids(logits, choosers, 15),
+        sample_in_torch(torch.from_numpy(logits), choosers, 15),
+    ):
+        assert max(ids) < 15
+        # Of all logits, as a forward pass in training has them.
+        assert logprobs == pytest.approx([-float(np.log(15 + 5 * np.exp(5)))] * 200)
+        assert [chooser.sampling_logprob for chooser in choosers[1:]] == pytest.approx([-float(np.log(15))] * 199)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -87,4 +105,4 @@ def test_logits_that_are_not_finite_are_an_error(value, temperature):
     logits = torch.zeros((2, 10))
     logits[1, 3] = value
     with pytest.raises(EngineError, match="not finite"):
-        sample_in_torch(logits, [TokenSampler(Sampling(temperature)) for _ in range(2)])
+        sample_on_device(logits, [TokenSampler(Sampling(temperature)) for _ in range(2)], 10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 
 import pytest
@@ -230,6 +231,7 @@ FAILURES = {
     "not finite": (lambda logits: logits * float("nan"), "logits are not finite"),
     "memory": (run_out_of_memory, r"out of memory on cpu: .*kv_memory or max_batch \(tried to allocate 7 GiB\)$"),
     "machine": (lambda logits: torch.empty(2**60), "out of memory on cpu"),
+    "exit": (lambda logits: sys.exit("gone"), "the engine failed: gone"),
     "any": (lambda logits: logits.reshape(7, 7, 7), "the engine failed: shape"),
 }
 
@@ -269,6 +271,17 @@ def test_other_families_are_refused_by_name(family):
     model = make_tiny_model(family)
     with pytest.raises(EngineError, match=f"{type(model).__name__} .* is not among the families"):
         TransformersEngine(model)
+
+
+@pytest.mark.parametrize("make", [lambda: None, lambda: torch.nn.Linear(2, 2), lambda: make_tiny_model("qwen3").model])
+def test_what_is_no_language_model_is_refused(make):
+    with pytest.raises(EngineError, match="is not a causal language model of transformers"):
+        TransformersEngine(make())
+
+
+def test_a_model_without_weights_is_refused():
+    with pytest.raises(EngineError, match=r"Qwen3ForCausalLM \(qwen3\) has no weights"):
+        TransformersEngine(make_tiny_model("qwen3").to("meta"))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,17 @@
 """Engines: token ids in, more token ids out.
 
-`protocol` defines an engine; `numpy_engine` runs Qwen 3 and Llama checkpoints with numpy alone, `transformers_engine`
-models of transformers. Nothing here depends on tools, text or conversations. Importing this package loads neither numpy
-nor an engine: names are resolved on first use.
+Nothing here depends on tools, text or conversations. Importing this package loads neither numpy nor an engine: names
+are resolved on first use. By file:
+
+- `protocol`: what an engine is. `batching_engine` is what both engines share: a request's arguments are checked, then
+  `scheduler` steps through all of them in a thread of its own, `running_batch` gives them places and memory,
+  `prefixes` keeps what ended ones have computed, and `delivery` brings their tokens to event loops.
+- `batch_decoder`: what the scheduler asks of a model. `numpy_engine` answers with `decoder`, `kv_cache`, `config` and
+  `weights` (of `safetensors`); `transformers_engine` with `torch_decoder`, or `state_decoder` for models that keep a
+  state, after `torch_loading` has loaded one of the `families` and `torch_model` has measured it.
+- `sampling` chooses ids in numpy, `torch_sampling` on a device.
+- `constraints`: what keeps a generation to a grammar. `constraint_compiler` chooses how: `masking` by llguidance, whose
+  language `lark` writes, or by `places` in the grammar; `closing` ends a call before its budget does.
 """
 
 from __future__ import annotations

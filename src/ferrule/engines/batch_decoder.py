@@ -75,7 +75,7 @@ class BatchDecoder(Protocol):
         """Release the memory of all places."""
         ...
 
-    def describe_failure(self, error: Exception) -> str:
+    def describe_failure(self, error: BaseException) -> str:
         """What a consumer should know of an error that was raised while computing."""
         ...
 

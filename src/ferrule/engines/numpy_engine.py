@@ -48,7 +48,9 @@ class NumpyEngine(BatchingEngine):
         if context_length is not None and not 1 <= context_length <= config.context_length:
             raise EngineError(f"context_length {context_length} is not between 1 and {config.context_length}")
         self.config = config
-        self._numpy_decoder = _NumpyBatchDecoder(config, weights)
+        self._numpy_decoder = _NumpyBatchDecoder(
+            config, weights, config.vocab_size if vocabulary is None else vocabulary.vocabulary_size
+        )
         super().__init__(
             self._numpy_decoder,
             vocabulary_size=config.vocab_size,
@@ -96,7 +98,8 @@ class _NumpyBatchDecoder:
     """More ids at once would waste work above the diagonal."""
     can_crop = True
 
-    def __init__(self, config: DecoderConfig, weights: Mapping[str, Array]) -> None:
+    def __init__(self, config: DecoderConfig, weights: Mapping[str, Array], vocabulary_size: int) -> None:
+        self._vocabulary_size = vocabulary_size
         self._decoder = TransformerDecoder(config, fold_weights(config, weights))
         self._cache = KeyValueCache(config)
         self._position_bytes = 2 * config.layers * config.kv_heads * config.head_dim * np.dtype(np.float32).itemsize
@@ -149,10 +152,10 @@ class _NumpyBatchDecoder:
     def clear(self) -> None:
         self._cache.clear()
 
-    def describe_failure(self, error: Exception) -> str:
+    def describe_failure(self, error: BaseException) -> str:
         if isinstance(error, MemoryError):
             return f"out of memory: {error}; set a smaller max_batch or context_length"
         return str(error) or repr(error)
 
     def sample(self, logits: Array, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
-        return sample_ids(logits, choosers)
+        return sample_ids(logits, choosers, self._vocabulary_size)

@@ -23,7 +23,7 @@ from ferrule.errors import EngineError
 COLDEST = float(np.finfo(np.float32).tiny)
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
 _KEPT = _BITS.astype(np.float32)
-_PENALTIES = np.where(_BITS, np.float32(0), np.float32(-np.inf))
+PENALTIES = np.where(_BITS, np.float32(0), np.float32(-np.inf))
 """What eight ids are multiplied with and what is added to them, by a byte of a mask: far faster than an index."""
 _FEW = 512
 """Legal ids of which a list is faster than a value for each id of the vocabulary."""
@@ -56,23 +56,29 @@ class TokenSampler:
         return self._generator.random()
 
 
-def sample_ids(logits: Array, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
-    """An id for each row of `logits` (rows, vocabulary), and its log-softmax before temperature, top-k and top-p.
+def sample_ids(
+    logits: Array, choosers: Sequence[TokenSampler], vocabulary_size: int | None = None
+) -> tuple[list[int], list[float]]:
+    """An id for each row of `logits` (rows, ids), and its log-softmax before temperature, top-k and top-p.
+
+    A model may have logits for more ids than its vocabulary, of `vocabulary_size`, has: those are never sampled.
 
     Raises `EngineError` if logits are not finite.
     """
     rows = np.arange(len(choosers))
-    likeliest = logits.argmax(axis=1)
-    highest = logits[rows, likeliest]
+    scores = logits[:, :vocabulary_size]
+    has_more = scores.shape[1] < logits.shape[1]
+    likeliest = scores.argmax(axis=1)
+    highest = logits.max(axis=1) if has_more else logits[rows, likeliest]
     shares = np.exp(logits - highest[:, None])
     totals = shares.sum(axis=1)
     drawing = [row for row, one in enumerate(choosers) if one.constraint is None and not one.is_greedy]
     ids = likeliest.copy()
     if drawing:
-        ids[drawing] = _draw_ids(logits[drawing], [choosers[row] for row in drawing])
+        ids[drawing] = _draw_ids(scores[drawing], [choosers[row] for row in drawing])
     for row, chooser in enumerate(choosers):
         if chooser.constraint is not None:
-            ids[row] = choose_legal(logits[row], chooser, chooser.constraint, shares[row])
+            ids[row] = choose_legal(scores[row], chooser, chooser.constraint, None if has_more else shares[row])
     logprobs = logits[rows, ids] - highest - np.log(totals)
     if not np.isfinite(logprobs).all():
         raise EngineError("the model's logits are not finite numbers: its weights are damaged or overflow float32")
@@ -164,7 +170,7 @@ def _choose_among_many(
     likeliest = int(logits.argmax())
     if chooser.is_greedy and kept > _PRECISE and mask[likeliest // 8] >> likeliest % 8 & 1:
         return likeliest, -log(kept)
-    scores = logits + _spread(_PENALTIES, mask, len(logits), -np.inf)
+    scores = logits + _spread(PENALTIES, mask, len(logits), -np.inf)
     chosen = int(scores.argmax() if chooser.is_greedy else _draw_ids(scores[None], [chooser])[0])
     _check_legal(float(scores[chosen]))
     if kept > _PRECISE:

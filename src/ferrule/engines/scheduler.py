@@ -95,7 +95,7 @@ class Scheduler:
             while self._has_work():
                 try:
                     self._step()
-                except Exception as error:  # noqa: BLE001 - whatever the error, every consumer must receive it
+                except BaseException as error:  # noqa: BLE001 - whatever it is, every consumer must receive it
                     self._fail(error)
         self._end_all(lambda request: request.make_finished("cancelled"))
         self._batch.prefixes.clear()
@@ -223,7 +223,7 @@ class Scheduler:
             if request.mailbox in unreachable:
                 request.is_cancelled = True
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         """Tell every consumer, and start over: the places may contain half a step."""
         reason = " ".join(f"the engine failed: {self._decoder.describe_failure(error)}".split())
         if len(reason) > REASON:

@@ -38,8 +38,9 @@ class StateDecoder:
 
     can_crop = False
 
-    def __init__(self, model: Any, shape: ModelShape) -> None:
+    def __init__(self, model: Any, shape: ModelShape, vocabulary_size: int) -> None:
         self._model = model
+        self._vocabulary_size = vocabulary_size
         self._shape = shape
         self._position_bytes = count_position_bytes(shape.layers)
         self._caches: list[Any] = []
@@ -87,11 +88,11 @@ class StateDecoder:
     def clear(self) -> None:
         self._caches, self._capacities = [], []
 
-    def describe_failure(self, error: Exception) -> str:
+    def describe_failure(self, error: BaseException) -> str:
         return describe_failure(error, self._shape.device)
 
     def sample(self, logits: Tensor, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
-        return sample_ids(logits, choosers)
+        return sample_ids(logits, choosers, self._vocabulary_size)
 
     def _run(self, place: int, ids: Sequence[int], start: int) -> Tensor:
         """The logits (1, vocabulary) after the last of a place's new ids, float32."""

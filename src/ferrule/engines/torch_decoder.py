@@ -112,8 +112,9 @@ class TorchDecoder:
 
     can_crop = True
 
-    def __init__(self, model: Any, shape: ModelShape) -> None:
+    def __init__(self, model: Any, shape: ModelShape, vocabulary_size: int) -> None:
         self._model = model
+        self._vocabulary_size = vocabulary_size
         self._shape = shape
         self._window = Window()
         self._position_bytes = count_position_bytes(shape.layers)
@@ -210,11 +211,11 @@ class TorchDecoder:
         layers = self._shape.layers
         self._cache = Cache(layers=[PlacesLayer(self._window, each.width, *_make_empty(each, 0, 0)) for each in layers])
 
-    def describe_failure(self, error: Exception) -> str:
+    def describe_failure(self, error: BaseException) -> str:
         return describe_failure(error, self._shape.device)
 
     def sample(self, logits: Tensor, choosers: Sequence[TokenSampler]) -> tuple[list[int], list[float]]:
-        return sample_ids(logits, choosers)
+        return sample_ids(logits, choosers, self._vocabulary_size)
 
     def _run(self, ids: Tensor, positions: Tensor, masks: Mapping[str, Tensor | None]) -> Tensor:
         """The logits after the last id of each row, float32."""

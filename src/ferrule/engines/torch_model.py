@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from transformers import PreTrainedModel
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer, LinearAttentionLayer
 
 from ferrule.engines.families import RUN_FAMILIES, STATE_FAMILIES
@@ -53,7 +54,10 @@ class ModelShape:
 
 
 def inspect_model(model: Any) -> ModelShape:
-    """Raises `EngineError` naming why a model can't be run."""
+    """Set a model to evaluation mode, and measure it. Raises `EngineError` naming why it can't be run."""
+    if not isinstance(model, PreTrainedModel) or model.get_output_embeddings() is None:
+        raise EngineError(f"{type(model).__name__} is not a causal language model of transformers")
+    model.eval()
     config = model.config.get_text_config(decoder=True)
     family, name = model.config.model_type, f"{type(model).__name__} ({model.config.model_type})"
     if family not in RUN_FAMILIES:
@@ -61,6 +65,8 @@ def inspect_model(model: Any) -> ModelShape:
     _check_config(name, config)
     embedding = model.get_input_embeddings()
     device = embedding.weight.device
+    if device.type == "meta":
+        raise EngineError(f"{name} has no weights: it is on the device meta; load them first")
     layers, state_bytes = _measure_layers(model, name, device)
     if state_bytes and family not in STATE_FAMILIES:
         raise EngineError(f"{name} has layers that keep a state, which only {', '.join(STATE_FAMILIES)} may have")
@@ -134,7 +140,7 @@ def run_model(model: Any, ids: torch.Tensor, positions: torch.Tensor, cache: Any
     return logits
 
 
-def describe_failure(error: Exception, device: torch.device) -> str:
+def describe_failure(error: BaseException, device: torch.device) -> str:
     """What a consumer should know of an error that a model raised."""
     if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error):
         lines = str(error).splitlines()

@@ -38,16 +38,16 @@ class TransformersEngine(BatchingEngine):
         context_length: int | None = None,
         kv_memory: int | None = None,
     ) -> None:
-        model.eval()
         shape = inspect_model(model)
         if context_length is not None and not 1 <= context_length <= shape.context_length:
             raise EngineError(f"context_length {context_length} is not between 1 and {shape.context_length}")
         if kv_memory is not None and kv_memory < 0:
             raise EngineError(f"kv_memory {kv_memory} is not 0 or more")
         self.model = model
+        make_decoder = StateDecoder if shape.state_bytes else TorchDecoder
         memory = _measure_free(shape.device) // 2 if kv_memory is None else kv_memory
         super().__init__(
-            StateDecoder(model, shape) if shape.state_bytes else TorchDecoder(model, shape),
+            make_decoder(model, shape, shape.vocabulary_size if vocabulary is None else vocabulary.vocabulary_size),
             vocabulary_size=shape.vocabulary_size,
             context_length=context_length or shape.context_length,
             max_batch=max_batch,
