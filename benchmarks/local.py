@@ -47,7 +47,7 @@ from shared.rows import Row, print_rows
 VOCABULARY = 32_768
 CONTEXT, RESULT = 2_000, 60
 BATCH, PROMPT, NEW = 16, 64, 256
-CALL, TOOL = 32, 0.5
+CALL, TOOL = 12, 0.5
 STEPS, STEPS_CONTEXT = 64, 256
 MOST_MORE = {272: 20, 151_936: 300}
 """By size of vocabulary: microseconds that a constraint may add to a step."""

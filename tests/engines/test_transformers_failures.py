@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def run(use, model=None, **settings):
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("conversations", [1.5, 3])
+@pytest.mark.parametrize("conversations", [pytest.param(1.5, marks=pytest.mark.slow), 3])
 def test_a_full_memory_makes_conversations_wait_and_changes_no_id(conversations):
     model = shared_tiny_model("qwen3")
     scripts = make_scripts(seed=6, count=10, calls=2, turn=16)
@@ -176,7 +177,14 @@ def test_damaged_weights_are_an_error_until_they_are_mended():
 
 
 @pytest.mark.parametrize(
-    "failure", [torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), RuntimeError("broken kernel")]
+    "failure",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("broken kernel"),
+        SystemExit("leaving"),
+        KeyboardInterrupt("stopped"),
+        asyncio.CancelledError("cancelled"),
+    ],
 )
 def test_a_failing_layer_is_an_error_for_those_that_it_fails(failure):
     model = make_tiny_model("qwen3")
@@ -339,3 +347,29 @@ def test_engines_can_share_a_model():
         held = asyncio.run(main())
         rows = get_rows()
     check_against_forward(model, held, rows)
+
+
+@pytest.mark.parametrize("model", [None, torch.nn.Linear(2, 2), "headless", "meta"])
+def test_what_is_no_model_with_weights_is_refused(model):
+    if model == "headless":
+        model = make_tiny_model("qwen3").model
+    elif model == "meta":
+        model = make_tiny_model("qwen3").to("meta")
+    with pytest.raises(EngineError):
+        TransformersEngine(model)
+
+
+def test_no_id_that_no_token_has_is_sampled():
+    class Vocabulary:
+        control: ClassVar = {}
+        vocabulary_size = 100
+
+        def decode_token(self, token):
+            return bytes([token])
+
+    async def main():
+        async with TransformersEngine(shared_tiny_model("qwen3"), vocabulary=Vocabulary()) as engine:
+            tokens, _ = await collect(engine, PROMPT, 200, temperature=2.0, seed=1)
+            assert max(ids_of(tokens)) < Vocabulary.vocabulary_size
+
+    asyncio.run(main())
