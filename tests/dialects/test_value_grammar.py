@@ -7,7 +7,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from grammar_texts import find_problems, is_text_of, iterate_terms, parse, write_random
+from grammar_matching import is_text_of, iterate_terms
+from grammar_texts import find_problems, parse, write_random
 from jsonschema import Draft202012Validator
 
 from ferrule.dialects.grammar import (

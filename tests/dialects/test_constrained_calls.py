@@ -1,0 +1,140 @@
+"""Messages kept to a dialect's grammar with the values of its schemas made bounded, as engines get it: each is read back
+as a call that fits, with nothing repaired and nothing left over."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import pytest
+from benchmark_schemas import list_schemas
+from grammar_texts import TextMaker, write_shortest
+from jsonschema import Draft202012Validator
+from vectors import IS_MISSING
+
+from ferrule.dialects import get_dialect, list_dialects
+from ferrule.dialects.value_grammar.schema_values import lower_values
+from ferrule.errors import DialectError
+from ferrule.events import CallFinished, CallMalformed, TextDelta
+from ferrule.toolspec import ToolSpec
+
+PLACE = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "position": {"type": "array", "items": {"type": "number", "minimum": -180, "maximum": 180}, "maxItems": 2},
+        "kind": {"enum": ["city", "a <b> & c", "it's", 'say "x"', "two\nlines", "</parameter>"]},
+    },
+    "required": ["name"],
+}
+FLAT = {
+    "text": {"type": "string"},
+    "code": {"type": "string", "pattern": r"^[A-Z<>]{2,4}-\d+$"},
+    "on": {"type": "string", "format": "date"},
+    "short": {"type": "string", "minLength": 1, "maxLength": 4},
+    "count": {"type": "integer", "minimum": 1, "maximum": 120},
+    "share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "step": {"type": "integer", "multipleOf": 15},
+    "unit": {"enum": ["celsius", "it's", 'say "x"']},
+    "level": {"enum": ["low", 3, True]},
+    "is_open": {"type": "boolean"},
+}
+NESTED = {
+    "home": PLACE,
+    "places": {"type": "array", "items": PLACE, "minItems": 1, "maxItems": 3},
+    "tags": {"type": "array", "items": {"type": "string"}},
+    "by": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+    "grid": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+}
+
+
+def make_tool(name, properties, *required):
+    return ToolSpec(name, name, {"type": "object", "properties": properties, "required": list(required)})
+
+
+TOOLS = (
+    make_tool("optional", FLAT),
+    make_tool("flat", FLAT, "count", "text"),
+    make_tool("nested", {**NESTED, "note": {"type": ["string", "null"]}}, "home", "places"),
+    make_tool("now", {}),
+)
+EXPRESSION = make_tool("calculator", {"expression": {"type": "string"}}, "expression")
+ONLY_TOOLS = {"nanochat": (EXPRESSION,), "nanochat-tools": (*TOOLS[:2], TOOLS[3], EXPRESSION)}
+
+
+def read(dialect, pieces, tools, *, by_token):
+    """(the calls that are read, the text beside them); `by_token` if the reader is told what is a control token."""
+    reader = dialect.reader(tools)
+    events = []
+    for text, is_marker in pieces:
+        for at, part in enumerate(split_markers(dialect, text) if is_marker and by_token else [text]):
+            events += reader.feed(part, (at % 2 == 1) if by_token else None)
+    events += reader.close(stopped=True)
+    calls = [one for one in events if isinstance(one, CallFinished | CallMalformed)]
+    return calls, "".join(one.text for one in events if isinstance(one, TextDelta))
+
+
+def split_markers(dialect, text):
+    markers = sorted(dialect.markers, key=len, reverse=True)
+    return re.split(f"({'|'.join(map(re.escape, markers))})", text)
+
+
+def find_fault(call, tools):
+    """Why a call isn't one that was written as the dialect writes it, and fits its tool's schema."""
+    if not isinstance(call, CallFinished):
+        return call.reason
+    # A string may look like another value, which is no repair of what was written.
+    if set(call.repairs) > {"null_as_text"}:
+        return call.repairs
+    spec = next(one for one in tools if one.name == call.call.name)
+    error = next(Draft202012Validator(spec.parameters).iter_errors(call.call.decode()), None)
+    return error and error.message
+
+
+def check_texts(dialect, tools, choice, count, seed):
+    grammar = dialect.grammar(tools, choice)
+    if grammar is None:
+        return
+    lowered, losses = lower_values(grammar)
+    assert not losses
+    maker = TextMaker(Random(seed))
+    texts = [[(write_shortest(lowered), False)], *(maker.make(lowered) for _ in range(count))]
+    for at, pieces in enumerate(texts):
+        for by_token in (False, True)[: 1 + (at > 0)]:
+            calls, said = read(dialect, pieces, tools, by_token=by_token)
+            shown = (dialect.name, choice, by_token, "".join(text for text, _ in pieces), calls, said)
+            assert (choice != "auto") <= len(calls) <= 1, shown
+            assert [fault for call in calls if (fault := find_fault(call, tools))] == [], shown
+            assert choice == "auto" or not said.strip(), shown
+
+
+def check_choices(name, count, seed):
+    dialect, tools = get_dialect(name), ONLY_TOOLS.get(name, TOOLS)
+    for choice in (*(spec.name for spec in tools), "required", "auto"):
+        check_texts(dialect, tools, choice, count, seed)
+
+
+@pytest.mark.parametrize("name", list_dialects())
+def test_a_constrained_message_is_one_call_that_fits(name):
+    check_choices(name, 3, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list_dialects())
+def test_many_constrained_messages_are_calls_that_fit(name):
+    check_choices(name, 150, 2)
+
+
+@pytest.mark.slow
+@IS_MISSING
+@pytest.mark.parametrize("name", [one for one in list_dialects() if one not in ONLY_TOOLS])
+def test_constrained_calls_of_a_benchmark_fit(name):
+    dialect, checked = get_dialect(name), 0
+    for number, schema in enumerate(list_schemas()[::22]):
+        try:
+            check_texts(dialect, (ToolSpec("f", "", schema),), "f", 6, number)
+        except DialectError as error:
+            print(error)
+            continue
+        checked += 1
+    assert checked > 25
