@@ -22,6 +22,7 @@ from ferrule.dialects.grammar import (
     JsonValue,
     LiteralText,
     Repetition,
+    TextUntil,
 )
 from ferrule.dialects.value_grammar.limits import Unsatisfiable, ValueLimits
 from ferrule.dialects.value_grammar.lowering import ValueLowering
@@ -56,9 +57,17 @@ class _GrammarLowering:
         """The term itself if it has no value in it."""
         known = self._terms.get(id(term))
         if known is None:
+            if isinstance(term, TextUntil):
+                self._note_losses(term)
             known = self._lower_value(term) if isinstance(term, JsonValue) else _rebuild(term, self.lower)
             self._terms[id(term)] = known
         return known
+
+    def _note_losses(self, text: TextUntil) -> None:
+        for word in text.unenforced:
+            self.losses[Loss("schema", f"{word} isn't enforced: the string is written without quotes or escapes")] = (
+                None
+            )
 
     def _lower_value(self, value: JsonValue) -> Grammar:
         characters = _choose_escaped(value.closers)
