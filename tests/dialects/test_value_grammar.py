@@ -20,8 +20,8 @@ from ferrule.dialects.grammar import (
     MarkerText,
     Repetition,
 )
-from ferrule.dialects.value_grammar.enumerations import write_value
-from ferrule.dialects.value_grammar.limits import ValueLimits
+from ferrule.dialects.value_grammar.any_values import ValueLimits
+from ferrule.dialects.value_grammar.lowering import write_value
 from ferrule.dialects.value_grammar.schema_values import lower_values
 from ferrule.errors import DialectError
 

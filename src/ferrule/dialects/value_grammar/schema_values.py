@@ -24,9 +24,9 @@ from ferrule.dialects.grammar import (
     Repetition,
     TextUntil,
 )
-from ferrule.dialects.value_grammar.limits import Unsatisfiable, ValueLimits
+from ferrule.dialects.value_grammar.any_values import ValueLimits
 from ferrule.dialects.value_grammar.lowering import ValueLowering
-from ferrule.dialects.value_grammar.terms import choose
+from ferrule.dialects.value_grammar.terms import Unsatisfiable, choose
 from ferrule.errors import DialectError
 from ferrule.toolspec import JSONSchema
 
