@@ -115,7 +115,16 @@ def _make_value_grammar(parameter: SignatureParameter, make_literal: MakeLiteral
     if value is None:
         return LiteralText("[]") if shape.is_list and default is None else default
     if shape.is_list:
-        more = Repetition(GrammarSequence((LiteralText(", "), value)))
-        entries = GrammarChoice((GrammarSequence((value, more)), NOTHING))
-        value = GrammarSequence((LiteralText("["), entries, LiteralText("]")))
+        value = _make_list(value, int(schema.get("minItems", 0)), schema.get("maxItems"))
     return value if default is None else GrammarChoice((value, default))
+
+
+def _make_list(item: Grammar, minimum: int, maximum: int | None) -> Grammar:
+    """A list of so many items."""
+    most = None if maximum is None else max(int(maximum), minimum)
+    more = Repetition(
+        GrammarSequence((LiteralText(", "), item)), max(minimum - 1, 0), None if most is None else max(most - 1, 0)
+    )
+    filled = GrammarSequence((item, more))
+    options = [*([filled] if most != 0 else []), *([NOTHING] if minimum <= 0 else [])]
+    return GrammarSequence((LiteralText("["), GrammarChoice(tuple(options)), LiteralText("]")))
