@@ -148,3 +148,13 @@ def test_constrained_calls_of_a_benchmark_fit(name):
     assert len(schemas) == 31
     # One takes an object, for which a signature has no place.
     assert refused == (name == "nanochat-tools")
+
+
+def test_what_strings_without_quotes_do_not_enforce_is_a_loss():
+    for name, unenforced in (("hermes", set()), ("qwen3_coder", {"pattern", "format", "minLength", "maxLength"})):
+        grammar = get_dialect(name).grammar(TOOLS, "required")
+        assert grammar is not None
+        assert list_unenforced(lower_values(grammar)[1]) == unenforced
+        grammar = get_dialect(name).grammar(TOOLS[2:], "required")
+        assert grammar is not None
+        assert lower_values(grammar)[1] == ()
