@@ -1,4 +1,4 @@
-"""Texts of a grammar of plain terms: at random, the shortest one, and whether a text is one."""
+"""Texts of a grammar: at random, and the shortest one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from grammar_matching import is_text_of
 from jsonschema import Draft202012Validator
 
 from ferrule.dialects.grammar import (
@@ -17,29 +18,99 @@ from ferrule.dialects.grammar import (
     GrammarSequence,
     JsonValue,
     LiteralText,
+    MarkerText,
     Repetition,
+    TextUntil,
 )
+from ferrule.dialects.notations.pythonic import write_literal
 from ferrule.dialects.value_grammar.schema_values import lower_values
 
-OTHERS = 'aZ09 _-/.,:;{}[]"\\é漢😀\u2028\x7f@'
+AWKWARD = [
+    "", "a", "Oslo", "two words", " lead", "trail ", "\n", "a\nb", "\ta\t", '"', "'", '"quoted"', "it's", "\\", "\\n",
+    "Zürich", "日本", "🙂", "null", "None", "true", "1", "-2.5", "{", "}", "[1, 2]", '{"a": 1}', "<", ">", "a < b & c",
+    "&amp;", "]]>", "<x>", "</x>", "]", "]<", "```", "`", "<tool_call>", "</tool_call>", "<|x|>", "<think>", ",", ":",
+]  # fmt: skip
+_DUMPED = [json.dumps(text)[1:-1] for text in AWKWARD]
+INSIDE = [*_DUMPED, *(text.replace("<", "\\u003c") for text in _DUMPED if "<" in text)]
+"""The awkward texts as they are in a string."""
+OTHERS = "aZbcABC09 _-/.,;:!?()'\"`\n<>{}[]|\\é日漢😀\u2028\x7f@"
 """Characters for sets that exclude some."""
 
 
+class TextMaker:
+    """Makes random texts of grammars, as pieces: (a text, whether it is a marker). Repetitions are short, unless they
+    end at a small number, which is then tried too."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def make(self, term: Grammar) -> list[tuple[str, bool]]:
+        if isinstance(term, LiteralText | MarkerText):
+            return [(term.text, isinstance(term, MarkerText))]
+        if isinstance(term, CharacterSet):
+            return [(self._random.choice(list_characters(term)), False)]
+        if isinstance(term, TextUntil):
+            return [(self._make_text(term.closers), False)]
+        if isinstance(term, JsonValue):
+            return [(self._write_value(term), False)]
+        if isinstance(term, GrammarSequence):
+            return [piece for item in term.items for piece in self.make(item)]
+        if isinstance(term, GrammarChoice):
+            return self.make(self._random.choice(term.options))
+        assert isinstance(term, Repetition), term
+        return self._make_repeated(term)
+
+    def _make_repeated(self, term: Repetition) -> list[tuple[str, bool]]:
+        random = self._random
+        inside = random.choice(INSIDE)
+        if random.random() < 0.3 and is_text_of(term, inside):
+            return [(inside, False)]
+        times = term.minimum + random.choice((0, 1, 2, 5))
+        if term.maximum is not None:
+            times = min(times, term.maximum)
+            if term.maximum < 20:
+                times = random.choice((term.minimum, times, term.maximum))
+        return [piece for _ in range(times) for piece in self.make(term.item)]
+
+    def _make_text(self, closers: tuple[str, ...]) -> str:
+        text = ""
+        for _ in range(self._random.randint(0, 3)):
+            piece = self._random.choice([*AWKWARD, *(closer[:-1] for closer in closers)])
+            text += piece if not any(closer in text + piece for closer in closers) else ""
+        return text
+
+    def _write_value(self, one: JsonValue) -> str:
+        value = self.draw(one.schema, one.schema)
+        text = write_literal(value) if one.is_python else json.dumps(value, ensure_ascii=False)
+        for closer in one.closers:
+            text = text.replace(closer, f"\\u{ord(closer[0]):04x}{closer[1:]}")
+        return text
+
+    def draw(self, schema: Any, root: Any) -> Any:
+        """A value that the schema allows."""
+        random = self._random
+        if "$ref" in schema:
+            return self.draw(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+        if "anyOf" in schema:
+            return self.draw(random.choice(schema["anyOf"]), root)
+        if "enum" in schema:
+            return random.choice(schema["enum"])
+        kinds = schema.get("type") or ["string", "integer", "boolean", "null"]
+        kind = random.choice(kinds) if isinstance(kinds, list) else kinds
+        if kind == "object":
+            named = schema.get("properties", {})
+            kept = [key for key in named if key in schema.get("required", ()) or random.random() < 0.6]
+            return {key: self.draw(named[key], root) for key in kept}
+        if kind == "array":
+            count = random.randint(schema.get("minItems", 0), schema.get("maxItems", 3))
+            return [self.draw(schema.get("items", {}), root) for _ in range(count)]
+        values = {"string": random.choice(AWKWARD) + random.choice(AWKWARD), "integer": random.randint(-50, 10**6)}
+        values |= {"number": random.choice([0, 1, -2.5, 1e20]), "boolean": random.random() < 0.5, "null": None}
+        return values[kind]
+
+
 def write_random(term: Grammar, random: Random) -> str:
-    """A text at random; repetitions are short, unless they end at a small number, which is then tried too."""
-    if isinstance(term, LiteralText):
-        return term.text
-    if isinstance(term, CharacterSet):
-        return random.choice(list_characters(term))
-    if isinstance(term, GrammarSequence):
-        return "".join(write_random(item, random) for item in term.items)
-    if isinstance(term, GrammarChoice):
-        return write_random(random.choice(term.options), random)
-    assert isinstance(term, Repetition), term
-    assert term.maximum is not None
-    few = min(term.maximum, term.minimum + random.choice((0, 1, 2, 5)))
-    times = random.choice((term.minimum, few, term.maximum)) if term.maximum < 20 else few
-    return "".join(write_random(term.item, random) for _ in range(times))
+    return "".join(text for text, _ in TextMaker(random).make(term))
 
 
 def list_characters(term: CharacterSet) -> str:
@@ -49,7 +120,7 @@ def list_characters(term: CharacterSet) -> str:
 
 
 def write_shortest(term: Grammar, known: dict[int, str] | None = None) -> str:
-    """The first one of the shortest texts."""
+    """The first one of the shortest texts of a grammar without values of a schema."""
     known = {} if known is None else known
     if id(term) not in known:
         known[id(term)] = _write_shortest(term, known)
@@ -57,10 +128,12 @@ def write_shortest(term: Grammar, known: dict[int, str] | None = None) -> str:
 
 
 def _write_shortest(term: Grammar, known: dict[int, str]) -> str:
-    if isinstance(term, LiteralText):
+    if isinstance(term, LiteralText | MarkerText):
         return term.text
     if isinstance(term, CharacterSet):
         return list_characters(term)[0]
+    if isinstance(term, TextUntil):
+        return ""
     if isinstance(term, GrammarSequence):
         return "".join(write_shortest(item, known) for item in term.items)
     if isinstance(term, GrammarChoice):
@@ -69,75 +142,6 @@ def _write_shortest(term: Grammar, known: dict[int, str]) -> str:
     item = write_shortest(term.item, known)
     assert item, "what is repeated must not be empty"
     return item * term.minimum
-
-
-def iterate_terms(grammar: Grammar) -> Iterator[Grammar]:
-    """Every term, each object once."""
-    seen: dict[int, Grammar] = {}
-    waiting = [grammar]
-    while waiting:
-        term = waiting.pop()
-        if id(term) in seen:
-            continue
-        seen[id(term)] = term
-        yield term
-        if isinstance(term, GrammarSequence):
-            waiting += term.items
-        elif isinstance(term, GrammarChoice):
-            waiting += term.options
-        elif isinstance(term, Repetition):
-            waiting.append(term.item)
-
-
-def is_text_of(grammar: Grammar, text: str) -> bool:
-    """Whether a text is one of the grammar."""
-    return len(text) in _find_ends(grammar, text, 0, {})
-
-
-def _find_ends(term: Grammar, text: str, start: int, known: dict[tuple[int, int], frozenset[int]]) -> frozenset[int]:
-    """The places where a text of the term that starts here may end."""
-    if (id(term), start) not in known:
-        known[id(term), start] = frozenset(_iterate_ends(term, text, start, known))
-    return known[id(term), start]
-
-
-def _iterate_ends(term: Grammar, text: str, start: int, known: dict[tuple[int, int], frozenset[int]]) -> Iterator[int]:
-    if isinstance(term, LiteralText):
-        if text.startswith(term.text, start):
-            yield start + len(term.text)
-    elif isinstance(term, CharacterSet):
-        if start < len(text) and (text[start] in term.characters) is not term.is_excluded:
-            yield start + 1
-    elif isinstance(term, GrammarChoice):
-        for option in term.options:
-            yield from _find_ends(option, text, start, known)
-    elif isinstance(term, GrammarSequence):
-        ends = frozenset({start})
-        for item in term.items:
-            ends = _follow(item, text, ends, known)
-        yield from ends
-    else:
-        assert isinstance(term, Repetition)
-        yield from _iterate_repeated_ends(term, text, start, known)
-
-
-def _iterate_repeated_ends(
-    term: Repetition, text: str, start: int, known: dict[tuple[int, int], frozenset[int]]
-) -> Iterator[int]:
-    assert term.maximum is not None
-    ends = frozenset({start})
-    for count in range(term.maximum + 1):
-        if count >= term.minimum:
-            yield from ends
-        ends = _follow(term.item, text, ends, known)
-        if not ends:
-            break
-
-
-def _follow(
-    term: Grammar, text: str, starts: frozenset[int], known: dict[tuple[int, int], frozenset[int]]
-) -> frozenset[int]:
-    return frozenset(end for start in starts for end in _find_ends(term, text, start, known))
 
 
 def parse(text: str, is_python: bool) -> Any:

@@ -7,10 +7,12 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from random import Random
 
 import pytest
+from grammar_matching import find_ends, is_text_of
+from grammar_texts import AWKWARD, TextMaker
 from jsonschema import Draft202012Validator
-from message_grammars import AWKWARD, TextMaker, find_ends, is_in
 from template_cases import ALL as TEMPLATES
 
 from ferrule.conversation import Conversation, Message, Reasoning, Text, ToolCall, ToolResult, tool_message, user
@@ -106,14 +108,14 @@ def test_what_is_allowed_is_read_as_one_call_that_fits(name, by_id):
     notation, tools = get_notation(name), get_tools(name)
     for spec in tools:
         grammar = describe(name, tools, spec.name)
-        maker = TextMaker(7)
+        maker = TextMaker(Random(7))
         for _ in range(60):
             pieces = maker.make(grammar)
             calls, text = read(notation, pieces, tools, by_id=by_id)
             shown = (name, "".join(piece for piece, _ in pieces), calls)
             assert [fits(call, tools) for call in calls] == [spec.name], shown
             assert not text.strip(), shown
-            assert is_in(grammar, shown[1]), shown
+            assert is_text_of(grammar, shown[1]), shown
 
 
 ARGUMENTS = {
@@ -148,9 +150,9 @@ def test_what_a_dialect_writes_is_allowed(name):
         written = [*write_all(notation, spec, tools)]
         assert len(written) >= len(ARGUMENTS[spec.name]) * 0.4
         for text in written:
-            assert all(is_in(grammar, text) for grammar in grammars), text
+            assert all(is_text_of(grammar, text) for grammar in grammars), text
         others = [one for one in tools if one is not spec]
-        assert not any(is_in(describe(name, tools, one.name), text) for one in others for text in written)
+        assert not any(is_text_of(describe(name, tools, one.name), text) for one in others for text in written)
 
 
 def write_all(notation, spec, tools):
@@ -172,7 +174,7 @@ def fits(call, tools):
 @pytest.mark.parametrize("name", NAMES)
 def test_without_a_choice_any_text_may_come_before_a_call(name):
     notation, tools = get_notation(name), get_tools(name)
-    grammar, maker = describe(name, tools, "auto"), TextMaker(11)
+    grammar, maker = describe(name, tools, "auto"), TextMaker(Random(11))
     counts = Counter()
     for _ in range(150):
         pieces = maker.make(grammar)
@@ -212,7 +214,7 @@ def read_answer(dialect, text, tools, opens):
 
 
 def check_answers(dialect, tools):
-    maker = TextMaker(3)
+    maker = TextMaker(Random(3))
     for opens, _ in list_prompts(dialect, tools):
         for choice, least in (("required", 1), ("auto", 0)):
             grammar = dialect.grammar(tools, choice, opens=opens)
@@ -244,7 +246,7 @@ def test_the_messages_that_a_dialect_lays_out_are_allowed(name):
             whole = replace(conversation, messages=(*conversation.messages, Message("assistant", parts)))
             written = dialect.layout(whole, tools).text.removeprefix("".join(one.text for one in before.with_prompt))
             for choice in grammars if parts == (call,) else ("auto",):
-                left = {written[end:] for end in find_ends((grammars[choice],), written, 0)}
+                left = {written[end:] for end in find_ends(grammars[choice], written)}
                 assert any(not one or one.startswith(before.stops) for one in left), (choice, opens, written)
 
 
@@ -258,9 +260,9 @@ def test_a_command_may_stand_alone_where_the_notation_writes_it_so():
     notation, grammar = get_notation("cwm"), describe("cwm", (bash,), "bash")
     for command in ("ls -l", "echo '</x>'\ncat a", '["', "", " ls"):
         text = notation.call(ToolCall("1", "bash", json.dumps({"command": command})))
-        assert is_in(grammar, text)
+        assert is_text_of(grammar, text)
         assert ('"command"' in text) is (command in ('["', "", " ls"))
-    maker = TextMaker(5)
+    maker = TextMaker(Random(5))
     for _ in range(60):
         calls, said = read(notation, maker.make(grammar), (bash,), by_id=False)
         assert [fits(call, (bash,)) for call in calls] == ["bash"]

@@ -7,7 +7,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from grammar_texts import find_problems, is_text_of, iterate_terms, parse, write_random
+from grammar_matching import is_text_of, iterate_terms
+from grammar_texts import find_problems, parse, write_random
 from jsonschema import Draft202012Validator
 
 from ferrule.dialects.grammar import (
@@ -19,7 +20,8 @@ from ferrule.dialects.grammar import (
     MarkerText,
     Repetition,
 )
-from ferrule.dialects.value_grammar.limits import ValueLimits
+from ferrule.dialects.value_grammar.any_values import ValueLimits
+from ferrule.dialects.value_grammar.lowering import write_value
 from ferrule.dialects.value_grammar.schema_values import lower_values
 from ferrule.errors import DialectError
 
@@ -383,6 +385,48 @@ def test_limits():
         grammar, _ = lower_values(JsonValue(schema), limits)
         assert is_text_of(grammar, text), schema
         assert not is_text_of(grammar, longer), schema
+
+
+@pytest.mark.parametrize("is_python", [False, True])
+def test_no_text_that_ends_a_value_is_in_it(is_python):
+    schema = make_object(
+        {
+            "<b>": TEXT,
+            "listed": {"enum": ["a </x> b", "<"]},
+            "shaped": {"pattern": "^[<>]{3}/x>$"},
+            "others": {"pattern": "^[^a]{2}$"},
+            "one": {"pattern": "^<$"},
+            "any": {},
+        },
+        required=["<b>", "listed", "shaped", "others", "one", "any"],
+    )
+    plain, escaped = JsonValue(schema, is_python), JsonValue(schema, is_python, ("</x>", "\n<y>", "｜>"))
+    grammar, losses = lower_values(GrammarSequence((plain, escaped)))
+    assert not losses
+    assert isinstance(grammar, GrammarSequence)
+    ordinary, kept = grammar.items
+    random, texts = Random(1), ""
+    for _ in range(50):
+        text = write_random(kept, random)
+        texts += text
+        Draft202012Validator(schema).validate(parse(text, is_python))
+        assert "<" not in text
+        assert "｜" not in text
+    assert all(piece in texts for piece in (r'"\u003cb>": ', r'"a \u003c/x> b"', r'"\u003c"', r"\uff5c"))
+    values = ("</x> \n", "<", "<<>/x>", "<｜", "<", ["｜>", 1])
+    value = dict(zip(schema["properties"], values, strict=True))
+    text = write_value(value, is_python)
+    assert is_text_of(ordinary, text)
+    assert not is_text_of(kept, text)
+    text = text.replace("<", r"\u003c").replace("｜", r"\uff5c")
+    assert is_text_of(kept, text)
+    assert parse(text, is_python) == value
+
+
+def test_a_text_that_strings_are_not_alone_in_having_cannot_be_kept_out():
+    for closer in (", ", "]", "n1", "\U0001f642"):
+        with pytest.raises(DialectError, match="a value can't be kept from containing"):
+            lower_values(JsonValue({}, closers=("</x>", closer)))
 
 
 def test_a_grammar_keeps_its_other_terms_and_shares_what_is_the_same():

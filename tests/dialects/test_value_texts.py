@@ -7,7 +7,8 @@ from fractions import Fraction
 from random import Random
 
 import pytest
-from grammar_texts import find_problems, is_text_of, iterate_terms, write_random
+from grammar_matching import is_text_of, iterate_terms
+from grammar_texts import find_problems, write_random
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator

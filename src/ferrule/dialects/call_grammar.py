@@ -12,11 +12,14 @@ from ferrule.dialects.grammar import (
     Grammar,
     GrammarChoice,
     GrammarSequence,
+    JsonValue,
     LiteralText,
     Repetition,
 )
 from ferrule.dialects.notations.pythonic import write_literal
+from ferrule.dialects.reader.parameters import find_subschema
 from ferrule.dialects.signatures import SignatureParameter, list_parameters
+from ferrule.dialects.value_terms import select_types
 from ferrule.toolspec import ToolSpec
 
 _DIGIT = CharacterSet("0123456789")
@@ -40,6 +43,13 @@ _LITERALS: Mapping[str, Grammar] = MappingProxyType({
     "bool": GrammarChoice((LiteralText("True"), LiteralText("False"))),
 })  # fmt: skip
 """What a call writes, by the names of a signature."""
+_NUMBER_KEYWORDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format")
+_KEYWORDS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType({
+    "str": ("string", ("pattern", "format", "minLength", "maxLength")),
+    "int": ("integer", _NUMBER_KEYWORDS),
+    "float": ("number", _NUMBER_KEYWORDS),
+})  # fmt: skip
+"""The types of JSON Schema with the keywords that limit their values, by the names of a signature."""
 MakeLiteral: TypeAlias = "Callable[[SignatureParameter], Grammar | None]"
 """Makes what a call writes as one value of a parameter, without its choices; None if there is nothing to write."""
 
@@ -47,6 +57,23 @@ MakeLiteral: TypeAlias = "Callable[[SignatureParameter], Grammar | None]"
 def make_any_literal(parameter: SignatureParameter) -> Grammar:
     """Any value of the parameter's type, without its choices."""
     return _LITERALS[parameter.shape.type]
+
+
+def choose_fitting_literals(spec: ToolSpec) -> MakeLiteral:
+    """Makes any value of a parameter's type that fits the keywords of its schema."""
+
+    def make_literal(parameter: SignatureParameter) -> Grammar:
+        root, schema, kind = spec.parameters, parameter.schema, parameter.shape.type
+        if kind not in _KEYWORDS:
+            return make_any_literal(parameter)
+        if parameter.shape.is_list:
+            schema = find_subschema(schema, None, root)
+        name, words = _KEYWORDS[kind]
+        selected = select_types(schema, root, {name})
+        is_limited = any(word in part for part in selected.get("anyOf", [selected]) for word in words)
+        return JsonValue(selected, is_python=True) if is_limited else make_any_literal(parameter)
+
+    return make_literal
 
 
 def make_call_grammar(spec: ToolSpec, make_literal: MakeLiteral = make_any_literal) -> Grammar:
@@ -88,7 +115,16 @@ def _make_value_grammar(parameter: SignatureParameter, make_literal: MakeLiteral
     if value is None:
         return LiteralText("[]") if shape.is_list and default is None else default
     if shape.is_list:
-        more = Repetition(GrammarSequence((LiteralText(", "), value)))
-        entries = GrammarChoice((GrammarSequence((value, more)), NOTHING))
-        value = GrammarSequence((LiteralText("["), entries, LiteralText("]")))
+        value = _make_list(value, int(schema.get("minItems", 0)), schema.get("maxItems"))
     return value if default is None else GrammarChoice((value, default))
+
+
+def _make_list(item: Grammar, minimum: int, maximum: int | None) -> Grammar:
+    """A list of so many items."""
+    most = None if maximum is None else max(int(maximum), minimum)
+    more = Repetition(
+        GrammarSequence((LiteralText(", "), item)), max(minimum - 1, 0), None if most is None else max(most - 1, 0)
+    )
+    filled = GrammarSequence((item, more))
+    options = [*([filled] if most != 0 else []), *([NOTHING] if minimum <= 0 else [])]
+    return GrammarSequence((LiteralText("["), GrammarChoice(tuple(options)), LiteralText("]")))

@@ -49,10 +49,12 @@ class TextUntil:
     """Any text, in ordinary tokens, before the first of these closers, which isn't part of it.
 
     A limit may cut it if it `may_be_cut`, as what a message says beside its calls; other text is always closed.
+    `unenforced` are the keywords of its schema, if it is a string, that texts of it may not fit.
     """
 
     closers: tuple[str, ...]
     may_be_cut: bool = False
+    unenforced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

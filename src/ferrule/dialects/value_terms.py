@@ -32,6 +32,7 @@ _OTHER_REFERENCE = re.compile(r'"\$ref": ("(?!#/(?:\$defs|definitions)/)[^"]*")'
 _DEFINITIONS = ("$defs", "definitions")
 # Readers strip a text before they look for the bracket of an object or a list.
 _SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
+_TEXT_KEYWORDS = ("pattern", "format", "minLength", "maxLength")
 _BRACKETS = "{[("
 
 
@@ -82,8 +83,9 @@ class ValueStyle:
         options = []
         if "string" in types:
             options.append(self.describe_text(schema, root, types, write))
-        # Null is always JSON's: `None` may be a string.
-        ways = ((SCALARS - {"null"}, self.has_python_scalars), (STRUCTURES, self.has_python_structures))
+        # Null is always JSON's: `None` may be a string. So may `True` where the schema allows strings.
+        has_python_scalars = self.has_python_scalars and "string" not in list_types(schema, root)
+        ways = ((SCALARS - {"null"}, has_python_scalars), (STRUCTURES, self.has_python_structures))
         for is_python in (False, True):
             kept = {one for group, way in ways if way is is_python for one in group}
             kept |= set() if is_python else {"null"}
@@ -104,18 +106,25 @@ class ValueStyle:
             return make_text_choice(texts)
         if STRUCTURES.intersection(types):
             # A text that looks like an object or a list would be read as one, whatever it contains.
-            return GrammarChoice((NOTHING, make_plain_text(self.ends, _BRACKETS)))
+            return GrammarChoice((NOTHING, make_plain_text(schema, root, self.ends, _BRACKETS)))
         if self.section is None:
-            return TextUntil(self.ends)
+            return make_text(schema, root, self.ends)
         begin, end = self.section
-        inside = GrammarSequence((LiteralText(begin), TextUntil((end,)), LiteralText(end)))
-        return GrammarChoice((TextUntil((*self.ends, begin)), inside))
+        inside = GrammarSequence((LiteralText(begin), make_text(schema, root, (end,)), LiteralText(end)))
+        return GrammarChoice((make_text(schema, root, (*self.ends, begin)), inside))
 
 
-def make_plain_text(ends: Sequence[str], others: str) -> Grammar:
-    """Any text up to one of `ends` that isn't empty and begins neither with white space nor with one of `others`."""
+def make_text(schema: Any, root: JSONSchema, ends: Sequence[str]) -> Grammar:
+    """Any text up to one of `ends`, for a string of this schema."""
+    words = {word for part in list_alternatives(schema, root) for word in _TEXT_KEYWORDS if part.get(word)}
+    return TextUntil(tuple(ends), unenforced=tuple(sorted(words)))
+
+
+def make_plain_text(schema: Any, root: JSONSchema, ends: Sequence[str], others: str) -> Grammar:
+    """Any text, for a string of this schema, up to one of `ends` that isn't empty and begins neither with white space
+    nor with one of `others`."""
     firsts = "".join(sorted({*others, *_SPACE, *(end[0] for end in ends)}))
-    return GrammarSequence((CharacterSet(firsts, is_excluded=True), TextUntil(tuple(ends))))
+    return GrammarSequence((CharacterSet(firsts, is_excluded=True), make_text(schema, root, ends)))
 
 
 def join_options(options: Sequence[Grammar]) -> Grammar:

@@ -20,7 +20,6 @@ from ferrule.dialects.grammar import (
     GrammarChoice,
     GrammarSequence,
     JsonValue,
-    TextUntil,
     make_text_choice,
 )
 from ferrule.dialects.notation import TextNotation
@@ -45,6 +44,7 @@ from ferrule.dialects.value_terms import (
     list_strings,
     list_types,
     make_plain_text,
+    make_text,
     select_types,
 )
 from ferrule.errors import DialectError
@@ -111,7 +111,7 @@ def _describe_plain_calls(syntax: CallSyntax, samples: SampleCalls, spec: ToolSp
             text = samples.write({name: PLACE})
             if f'"{PLACE}"' not in text:
                 choices = list_strings(schema, spec.parameters)
-                plain = make_plain_text(syntax.list_value_ends(()), '{["')
+                plain = make_plain_text(schema, spec.parameters, syntax.list_value_ends(()), '{["')
                 yield samples.describe(text, make_text_choice(choices) if choices else plain)
 
 
@@ -204,8 +204,10 @@ def _describe_only_tool(syntax: CallSyntax, samples: SampleCalls, spec: ToolSpec
     tool, parameter = only
     if spec.name != tool or set(spec.parameters.get("required") or ()) - {parameter}:
         raise DialectError(f"it only has calls of {tool!r} with {parameter!r}")
+    schema, root = get_properties(spec).get(parameter), spec.parameters
     if isinstance(syntax, OwnValueSyntax):
-        value = syntax.describe_value(get_properties(spec).get(parameter), spec.parameters)
+        value = syntax.describe_value(schema, root)
     else:
-        value = TextUntil(syntax.list_value_ends((parameter,)) if isinstance(syntax, PlainTextSyntax) else ())
+        ends = syntax.list_value_ends((parameter,)) if isinstance(syntax, PlainTextSyntax) else ()
+        value = make_text(schema, root, ends)
     return samples.describe(samples.write({parameter: PLACE}), value)

@@ -101,9 +101,12 @@ class NanochatTools(Nanochat):
 
     def describe_call(self, spec: ToolSpec) -> Grammar:
         """What a call of a tool can be, between the markers. Raises `DialectError` for a tool without a signature."""
-        from ferrule.dialects.call_grammar import make_call_grammar  # only needed where output is constrained
+        # Only needed where output is constrained.
+        from ferrule.dialects.call_grammar import choose_fitting_literals, make_call_grammar
 
-        return super().describe_call(spec) if is_calculator(spec) else make_call_grammar(spec)
+        if is_calculator(spec):
+            return super().describe_call(spec)
+        return make_call_grammar(spec, choose_fitting_literals(spec))
 
     def write_call(self, call: ToolCall) -> str:
         """The text of a call between the markers. Raises `DialectError` for arguments that aren't a JSON object."""

@@ -22,7 +22,6 @@ from ferrule.dialects.grammar import (
     LiteralText,
     MarkerText,
     Repetition,
-    TextUntil,
     make_text_choice,
 )
 from ferrule.dialects.notations.common import finish_call, read_word
@@ -32,7 +31,7 @@ from ferrule.dialects.reader.json import MOST_LEVELS, read_json_string, read_jso
 from ferrule.dialects.reader.parameters import ParameterType
 from ferrule.dialects.reader.repair import JSON_STRING, SINGLE_QUOTES
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
-from ferrule.dialects.value_terms import SCALARS, join_options, list_strings, select_types
+from ferrule.dialects.value_terms import SCALARS, join_options, list_strings, make_text, select_types
 from ferrule.toolspec import JSONSchema, ToolSpec
 
 INVALID = "invalid_arguments"
@@ -97,7 +96,7 @@ class TypedSyntax:
         options: list[Grammar] = []
         if "string" in types:
             choices = list_strings(schema, root)
-            text = make_text_choice(choices) if choices else TextUntil((self.quote,))
+            text = make_text_choice(choices) if choices else make_text(schema, root, (self.quote,))
             options.append(GrammarSequence((MarkerText(self.quote), text, MarkerText(self.quote))))
         if scalars := types & SCALARS:
             options.append(JsonValue(select_types(schema, root, scalars)))

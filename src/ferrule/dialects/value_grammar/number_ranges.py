@@ -8,8 +8,7 @@ from functools import lru_cache
 from math import ceil, floor
 
 from ferrule.dialects.grammar import NOTHING, CharacterSet, Grammar
-from ferrule.dialects.value_grammar.limits import Unsatisfiable
-from ferrule.dialects.value_grammar.terms import DIGITS, choose, join, make_digit, repeat
+from ferrule.dialects.value_grammar.terms import DIGITS, Unsatisfiable, choose, join, make_digit, repeat
 
 EXACT_DIGITS = 15
 """Decimals of so many digits are told apart by floats."""

@@ -7,22 +7,23 @@ Python parses them (`re._parser`). Where it and ECMA-262, whose syntax JSON Sche
 from __future__ import annotations
 
 import re
+import string
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from ferrule.dialects.value_grammar.character_sets import CATEGORIES, CharacterRange, complement, unite
-from ferrule.dialects.value_grammar.characters import write_characters
+from ferrule.dialects.value_grammar.any_values import write_characters
 from ferrule.dialects.value_grammar.text_shapes import (
     ANY_CHARACTER,
     EMPTY,
     UNBOUNDED,
     Characters,
     Shape,
+    make_alternation,
     make_chain,
-    make_options,
     make_repeated,
 )
 
@@ -68,7 +69,7 @@ def read_pattern(pattern: str) -> Shape:
     for starts, nodes, ends in _split(list(parsed)):
         body = _read(nodes, bool(flags))
         alternatives.append(make_chain(((EMPTY if starts else _ANY_TEXT), body, (EMPTY if ends else _ANY_TEXT))))
-    shape = make_options(alternatives)
+    shape = make_alternation(alternatives)
     if shape.size > _MAX_SIZE:
         raise PatternUnsupported("it is too large")
     return shape
@@ -130,7 +131,7 @@ def _read_node(kind: Any, value: Any, folds_case: bool) -> Shape:
     if kind is _codes.IN:
         return _make_characters(_read_set(value, folds_case))
     if kind is _codes.BRANCH:
-        return make_options(_read(option, folds_case) for option in value[1])
+        return make_alternation(_read(option, folds_case) for option in value[1])
     if kind in (_codes.MAX_REPEAT, _codes.MIN_REPEAT):
         # Greedy or not makes no difference to whether there is a match.
         least, most, inner = value
@@ -184,3 +185,55 @@ def _exclude(found: CharacterRange, folds_case: bool) -> CharacterRange:
     if folds_case and any(chr(code).lower() != chr(code).upper() for code in found.codes):
         raise PatternUnsupported("it excludes letters in any case")
     return complement(found)
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterRange:
+    """The characters with these codes; with `is_excluded`, all others."""
+
+    codes: frozenset[int]
+    is_excluded: bool = False
+
+
+def unite(one: CharacterRange, other: CharacterRange) -> CharacterRange:
+    """The characters of both."""
+    if one.is_excluded and other.is_excluded:
+        return CharacterRange(one.codes & other.codes, is_excluded=True)
+    if one.is_excluded or other.is_excluded:
+        excluded, listed = (one, other) if one.is_excluded else (other, one)
+        return CharacterRange(excluded.codes - listed.codes, is_excluded=True)
+    return CharacterRange(one.codes | other.codes)
+
+
+def complement(one: CharacterRange) -> CharacterRange:
+    """All other characters."""
+    return CharacterRange(one.codes, not one.is_excluded)
+
+
+def _list(characters: str) -> CharacterRange:
+    return CharacterRange(frozenset(map(ord, characters)))
+
+
+_ASCII = frozenset(range(128))
+_DIGITS = _list(string.digits)
+_WORDS = _list(f"{string.ascii_letters}{string.digits}_")
+_SPACES = _list(" \t\n\r\f\v")
+_ALL_SPACES = CharacterRange(
+    frozenset(code for code in (*range(0x3001), 0xFEFF) if chr(code).isspace() or code == 0xFEFF)
+)
+
+
+def _invert_ascii(one: CharacterRange) -> CharacterRange:
+    """Of ASCII, what isn't in it."""
+    return CharacterRange(_ASCII - one.codes)
+
+
+CATEGORIES: Mapping[Any, tuple[CharacterRange, CharacterRange]] = {
+    _codes.CATEGORY_DIGIT: (_DIGITS, complement(_invert_ascii(_DIGITS))),
+    _codes.CATEGORY_NOT_DIGIT: (_invert_ascii(_DIGITS), complement(_DIGITS)),
+    _codes.CATEGORY_WORD: (_WORDS, complement(_invert_ascii(_WORDS))),
+    _codes.CATEGORY_NOT_WORD: (_invert_ascii(_WORDS), complement(_WORDS)),
+    _codes.CATEGORY_SPACE: (_SPACES, _ALL_SPACES),
+    _codes.CATEGORY_NOT_SPACE: (complement(_ALL_SPACES), complement(_SPACES)),
+}
+"""The characters that every engine takes for one of the category, and those that some engine does."""

@@ -62,3 +62,7 @@ def join_list(opener: str, item: Grammar | None, minimum: int, maximum: int, clo
     if minimum == 0:
         return join(opener, choose((join(item, more), NOTHING)), closer)
     return join(opener, item, more, closer)
+
+
+class Unsatisfiable(Exception):  # noqa: N818 - caught where another value can be written instead
+    """No value fits a schema; the text says where, and why."""

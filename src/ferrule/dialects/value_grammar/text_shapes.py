@@ -9,7 +9,7 @@ from math import isqrt
 from typing import TypeAlias
 
 from ferrule.dialects.grammar import Grammar
-from ferrule.dialects.value_grammar.characters import make_any_character, write_characters
+from ferrule.dialects.value_grammar.any_values import make_any_character, write_characters
 from ferrule.dialects.value_grammar.terms import choose, join, repeat
 
 UNBOUNDED = 1 << 60
@@ -42,7 +42,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Alternation:
     """One of these."""
 
     options: tuple[Shape, ...]
@@ -63,7 +63,7 @@ class Repeated:
     size: int
 
 
-Shape: TypeAlias = "Characters | Chain | Options | Repeated"
+Shape: TypeAlias = "Characters | Chain | Alternation | Repeated"
 
 
 def make_chain(items: Iterable[Shape]) -> Shape:
@@ -81,13 +81,13 @@ EMPTY = make_chain(())
 ANY_CHARACTER = Characters("", is_excluded=True)
 
 
-def make_options(options: Iterable[Shape]) -> Shape:
+def make_alternation(options: Iterable[Shape]) -> Shape:
     """One of these, of which there must be at least one."""
     found = tuple(options)
     if len(found) == 1:
         return found[0]
     least, most = min(one.least for one in found), max(one.most for one in found)
-    return Options(found, least, most, 1 + sum(one.size for one in found))
+    return Alternation(found, least, most, 1 + sum(one.size for one in found))
 
 
 def make_repeated(item: Shape, minimum: int, maximum: int) -> Shape:
@@ -109,9 +109,9 @@ def _leave_out_empty(shape: Shape) -> Shape | None:
         return shape
     if isinstance(shape, Repeated):
         return make_repeated(shape.item, 1, shape.maximum)
-    if isinstance(shape, Options):
+    if isinstance(shape, Alternation):
         options = [filled for one in shape.options if (filled := _leave_out_empty(one)) is not None]
-        return make_options(options) if options else None
+        return make_alternation(options) if options else None
     assert isinstance(shape, Chain)
     # The first item that isn't empty, and what follows it.
     chains = [
@@ -119,7 +119,7 @@ def _leave_out_empty(shape: Shape) -> Shape | None:
         for place, one in enumerate(shape.items)
         if (filled := _leave_out_empty(one)) is not None
     ]
-    return make_options(chains) if chains else None
+    return make_alternation(chains) if chains else None
 
 
 def fit_length(shape: Shape, low: int, high: int, ways: int = 1) -> Shape | None:
@@ -132,9 +132,9 @@ def fit_length(shape: Shape, low: int, high: int, ways: int = 1) -> Shape | None
         return None
     if low <= shape.least and shape.most <= high:
         return shape
-    if isinstance(shape, Options):
+    if isinstance(shape, Alternation):
         options = [fitting for one in shape.options if (fitting := fit_length(one, low, high, ways)) is not None]
-        return make_options(options) if options else None
+        return make_alternation(options) if options else None
     if isinstance(shape, Repeated):
         return _fit_repeated(shape, low, high, ways)
     assert isinstance(shape, Chain)
@@ -163,7 +163,7 @@ def _fit_repeated(shape: Repeated, low: int, high: int, ways: int) -> Shape | No
 
 def _write_out(shape: Repeated, most_times: int) -> Shape:
     """The same, without more than so many items, each written out."""
-    return make_options(make_chain([shape.item] * times) for times in range(shape.minimum, most_times + 1))
+    return make_alternation(make_chain([shape.item] * times) for times in range(shape.minimum, most_times + 1))
 
 
 def _fit_chain(shape: Chain, low: int, high: int, ways: int) -> Shape | None:
@@ -171,7 +171,7 @@ def _fit_chain(shape: Chain, low: int, high: int, ways: int) -> Shape | None:
         if isinstance(item, Repeated) and item.item.least < item.item.most and item.maximum <= _MAX_WRITTEN_OUT <= ways:
             times = range(item.minimum, item.maximum + 1)
             chains = [[*shape.items[:place], *[item.item] * count, *shape.items[place + 1 :]] for count in times]
-            return fit_length(make_options(map(make_chain, chains)), low, high, ways // _MAX_WRITTEN_OUT)
+            return fit_length(make_alternation(map(make_chain, chains)), low, high, ways // _MAX_WRITTEN_OUT)
     place = next(place for place, item in enumerate(shape.items) if item.least < item.most)
     item, rest = shape.items[place], make_chain(shape.items[place + 1 :])
     before = sum(one.least for one in shape.items[:place])
@@ -188,7 +188,7 @@ def _fit_chain(shape: Chain, low: int, high: int, ways: int) -> Shape | None:
         others = fit_length(rest, low - before - length, high - before - length, ways // count)
         if first is not None and others is not None:
             options.append(make_chain((*shape.items[:place], first, others)))
-    found = make_options(options) if options else None
+    found = make_alternation(options) if options else None
     return found if found is None or found.size <= _MAX_SIZE else _share_length(shape, low, high, 1)
 
 
@@ -214,9 +214,9 @@ def _share_length(shape: Chain, low: int, high: int, ways: int) -> Shape | None:
 
 def begin_differently(shape: Shape, other: Shape) -> bool:
     """Whether it is plain that no text has both shapes: they differ in a character at the same place."""
-    if isinstance(shape, Options):
+    if isinstance(shape, Alternation):
         return all(begin_differently(one, other) for one in shape.options)
-    if isinstance(other, Options):
+    if isinstance(other, Alternation):
         return begin_differently(other, shape)
     return any(
         not (one.is_excluded or two.is_excluded) and set(one.characters).isdisjoint(two.characters)
@@ -247,6 +247,6 @@ def write_shape(shape: Shape, is_python: bool) -> Grammar:
         return written
     if isinstance(shape, Chain):
         return join(*(write_shape(item, is_python) for item in shape.items))
-    if isinstance(shape, Options):
+    if isinstance(shape, Alternation):
         return choose(write_shape(option, is_python) for option in shape.options)
     return repeat(write_shape(shape.item, is_python), shape.minimum, shape.maximum)

@@ -8,10 +8,10 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 from ferrule.dialects.grammar import Grammar
-from ferrule.dialects.value_grammar.keyword_checks import check_keywords
-from ferrule.dialects.value_grammar.limits import Unsatisfiable, ValueLimits
+from ferrule.dialects.value_grammar.any_values import ValueLimits
 from ferrule.dialects.value_grammar.references import References
-from ferrule.dialects.value_grammar.values import JSON_TYPES, list_types, list_values
+from ferrule.dialects.value_grammar.schema_keywords import JSON_TYPES, check_keywords, list_types, list_values
+from ferrule.dialects.value_grammar.terms import Unsatisfiable
 from ferrule.errors import DialectError
 from ferrule.toolspec import JSONSchema
 
@@ -20,25 +20,25 @@ MAX_ALTERNATIVES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SchemaPart:
     """A schema that a value must fit, where it is, and how many recursive references may still be followed in it."""
 
     schema: Any
     place: str
     recursion: int
 
-    def descend(self, schema: Any, name: str) -> Part:
+    def descend(self, schema: Any, name: str) -> SchemaPart:
         """A schema inside this one."""
-        return Part(schema, f"{self.place}.{name}".removeprefix("."), self.recursion)
+        return SchemaPart(schema, f"{self.place}.{name}".removeprefix("."), self.recursion)
 
 
-Parts: TypeAlias = "tuple[Part, ...]"
-NoteLoss: TypeAlias = "Callable[[Part, str, str], None]"
+Parts: TypeAlias = "tuple[SchemaPart, ...]"
+NoteLoss: TypeAlias = "Callable[[SchemaPart, str, str], None]"
 """Notes that a part's keyword isn't enforced, and why; the reason may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class LoweringContext:
     """What lowering a value of one type needs: the whole `document`, and how values inside it are lowered."""
 
     document: JSONSchema
@@ -66,7 +66,7 @@ class Resolver:
             alternatives = _multiply(alternatives, self._resolve_part(part))
         return alternatives
 
-    def _resolve_part(self, part: Part) -> list[Parts]:
+    def _resolve_part(self, part: SchemaPart) -> list[Parts]:
         if isinstance(part.schema, bool):
             if not part.schema:
                 raise Unsatisfiable(f"{part.place or 'the schema'}: `false` allows no value")
@@ -82,7 +82,7 @@ class Resolver:
             self._known[key] = alternatives
         return self._known[key]
 
-    def _resolve_keywords(self, part: Part) -> Iterator[list[Parts]]:
+    def _resolve_keywords(self, part: SchemaPart) -> Iterator[list[Parts]]:
         schema = part.schema
         if isinstance(reference := schema.get("$ref"), str):
             yield self._follow(part, reference)
@@ -95,7 +95,7 @@ class Resolver:
             if word in schema:
                 yield self._collect_options(part, word)
 
-    def _follow(self, part: Part, reference: str) -> list[Parts]:
+    def _follow(self, part: SchemaPart, reference: str) -> list[Parts]:
         try:
             target = self._references.find(reference)
         except LookupError:
@@ -105,9 +105,9 @@ class Resolver:
         if is_recursive and part.recursion == 0:
             raise Unsatisfiable(f"{part.place or 'the schema'}: `$ref` leads back to itself without an end")
         place = reference.partition("#")[2].strip("/").replace("/", ".")
-        return self._resolve_part(Part(target, place, part.recursion - is_recursive))
+        return self._resolve_part(SchemaPart(target, place, part.recursion - is_recursive))
 
-    def _collect_options(self, part: Part, word: str) -> list[Parts]:
+    def _collect_options(self, part: SchemaPart, word: str) -> list[Parts]:
         options: list[list[Parts]] = []
         reason = Unsatisfiable(f"{part.place or 'the schema'}: `{word}` has no options")
         for place, one in enumerate(part.schema[word]):
@@ -121,7 +121,7 @@ class Resolver:
             self._compare_options(part, options)
         return [alternative for option in options for alternative in option]
 
-    def _compare_options(self, part: Part, options: list[list[Parts]]) -> None:
+    def _compare_options(self, part: SchemaPart, options: list[list[Parts]]) -> None:
         """Note a loss if a value may fit several options of `oneOf`."""
         # What recursion cuts off was compared where it wasn't yet.
         is_complete = len(options) == sum(one is not False for one in part.schema["oneOf"])
