@@ -38,7 +38,7 @@ _GROUP = r"[0-9A-Fa-f]{1,4}"
 _GROUPS = rf"(?:{_GROUP}(?::{_GROUP}){{0,2}})?"
 _IPV6 = rf"(?:(?:{_GROUP}:){{7}}{_GROUP}|{_GROUPS}::{_GROUPS})"
 _HEX = "[0-9A-Fa-f]"
-_IN_PATH = rf"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%{_HEX}{{2}})"
+_IN_PATH = rf"(?:[A-Za-z0-9._~!$&'()*,;+=:@-]|%{_HEX}{{2}})"
 _PATH = rf"(?:/{_IN_PATH}*)*"
 _QUERY = rf"(?:\?(?:{_IN_PATH}|[/?])*)?(?:#(?:{_IN_PATH}|[/?])*)?"
 _URI = (
