@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import time
 
 import pytest
 
@@ -116,10 +117,15 @@ def test_what_runs_while_weights_change_is_computed_anew(family):
             nonlocal is_changed
             if "position_ids" in inputs and (inputs["position_ids"] == len(ids) + 10).any() and not is_changed:
                 is_changed = True
-                engine.weights_changed(lambda: shrink_weights(model))
+                trainer.start()
+                while not engine._scheduler._weight_changes:
+                    time.sleep(0.001)
 
+        trainer = threading.Thread(target=engine.weights_changed, args=(lambda: shrink_weights(model),))
         model.register_forward_pre_hook(change_at_a_position, with_kwargs=True)
-        return await asyncio.gather(*(collect(engine, each, 40) for each in at_once))
+        outcomes = await asyncio.gather(*(collect(engine, each, 40) for each in at_once))
+        trainer.join()
+        return outcomes
 
     is_changed = False
     for each, (tokens, end) in zip(at_once, run(model, use), strict=True):
@@ -129,14 +135,73 @@ def test_what_runs_while_weights_change_is_computed_anew(family):
     assert 0 < changed < 40
 
 
-def test_a_failing_change_of_weights_is_an_error():
-    async def use(engine):
-        engine.weights_changed(lambda: model.load_state_dict({}))
-        with pytest.raises(EngineError, match=r"the engine failed: .*Missing key.* …$"):
-            await collect(engine, [1, 2], 3)
-        assert len((await collect(engine, [1, 2], 3))[0]) == 3
+@pytest.mark.parametrize("is_used", [False, True])
+def test_a_failing_change_of_weights_is_raised_where_it_was_asked_for(is_used):
+    model, ids = make_tiny_model("qwen3"), prompt(7, 20)
 
+    def fail() -> None:
+        shrink_weights(model)
+        raise ValueError("boom")
+
+    async def use(engine):
+        if is_used:
+            await collect(engine, ids, 3)
+        with pytest.raises(ValueError, match=r"^boom$"):
+            engine.weights_changed(fail)
+        tokens, end = await collect(engine, ids, 3)
+        check(model, ids, tokens)
+        assert (end.cached_tokens, tokens[0].weights_version) == (0, 1)
+
+    run(model, use)
+
+
+def test_a_failing_change_of_weights_ends_no_generation_and_no_other_change():
+    model, ids, outcomes, seen = make_tiny_model("qwen3"), prompt(8, 20), [], set()
+
+    def fail() -> None:
+        raise SystemExit("boom")
+
+    def change(engine, how) -> None:
+        try:
+            outcomes.append(engine.weights_changed(how))
+        except SystemExit as error:
+            outcomes.append(str(error))
+
+    async def use(engine):
+        def change_thrice(_module, _arguments, inputs) -> None:
+            if "position_ids" in inputs and (inputs["position_ids"] == len(ids) + 5).any() and not seen:
+                for queued, trainer in enumerate(trainers, 1):
+                    trainer.start()
+                    while len(engine._scheduler._weight_changes) < queued:
+                        time.sleep(0.001)
+                seen.add("changed")
+
+        changes = (fail, lambda: shrink_weights(model), lambda: seen.add("last"))
+        trainers = [threading.Thread(target=change, args=(engine, each)) for each in changes]
+        model.register_forward_pre_hook(change_thrice, with_kwargs=True)
+        tokens, end = await collect(engine, ids, 20)
+        for trainer in trainers:
+            trainer.join()
+        assert (len(tokens), end.reason, sorted(outcomes, key=str)) == (20, "length", [None, None, "boom"])
+        versions = [token.weights_version for token in tokens]
+        assert seen == {"changed", "last"}
+        assert set(versions) == {0, 3}
+        changed = versions.index(3)
+        check(model, [*ids, *ids_of(tokens[:changed])], tokens[changed:])
+
+    run(model, use)
+
+
+def test_a_change_of_weights_that_can_not_be_waited_for_is_refused():
     model = make_tiny_model("qwen3")
+
+    async def use(engine):
+        with pytest.raises(EngineError, match="own thread"):
+            engine.weights_changed(lambda: engine.weights_changed(lambda: shrink_weights(model)))
+        await engine.aclose()
+        with pytest.raises(EngineError, match="closed"):
+            engine.weights_changed(lambda: shrink_weights(model))
+
     run(model, use)
 
 

@@ -12,6 +12,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from traceback import clear_frames
 from typing import Any
 
@@ -46,7 +47,7 @@ class Scheduler:
         self._thread: threading.Thread | None = None
         self._is_closing = False
         self._mailboxes: dict[asyncio.AbstractEventLoop, TokenMailbox] = {}
-        self._weight_changes: list[Callable[[], None]] = []
+        self._weight_changes: deque[tuple[Callable[[], None], Future[None]]] = deque()
         self._weights_version = 0
 
     def submit(self, request: GenerationRequest) -> None:
@@ -60,11 +61,7 @@ class Scheduler:
                 self._mailboxes[loop] = TokenMailbox(loop)
             request.mailbox = self._mailboxes[loop]
             self._waiting.append(request)
-            if self._thread is None:
-                # A daemon: leaving Python never waits for a token.
-                self._thread = threading.Thread(target=self._run, name="ferrule-engine", daemon=True)
-                self._thread.start()
-            self._changed.notify()
+            self._wake()
 
     def cancel(self, request: GenerationRequest) -> None:
         """Release the request's place before the next step; nothing more is delivered."""
@@ -72,11 +69,25 @@ class Scheduler:
             request.is_cancelled = True
             self._changed.notify()
 
-    def change_weights(self, change: Callable[[], None]) -> None:
-        """Have `change` called before the next step; nothing that was computed before it is used after it."""
+    def change_weights(self, change: Callable[[], None]) -> Future[None]:
+        """Have `change` called before the next step; nothing that was computed before it is used after it.
+
+        The future is done once `change` was called, and has the error that it raised. Of a closed engine it has an
+        `EngineError`, and `change` is not called. The step thread itself can't wait for it.
+        """
+        done: Future[None] = Future()
         with self._changed:
-            self._weight_changes.append(change)
-            self._changed.notify()
+            if self._is_closing:
+                done.set_exception(EngineError("the engine is closed"))
+            else:
+                self._weight_changes.append((change, done))
+                self._wake()
+        return done
+
+    @property
+    def is_step_thread(self) -> bool:
+        """Whether the caller runs in the step thread."""
+        return threading.current_thread() is self._thread
 
     def close(self) -> threading.Thread | None:
         """End all requests with reason "cancelled"; returns the thread that is about to end, if one was started."""
@@ -90,6 +101,13 @@ class Scheduler:
         """The number of requests that have a place or wait for one."""
         return len(self._batch.rows) + len(self._waiting)
 
+    def _wake(self) -> None:
+        if self._thread is None:
+            # A daemon: leaving Python never waits for a token.
+            self._thread = threading.Thread(target=self._run, name="ferrule-engine", daemon=True)
+            self._thread.start()
+        self._changed.notify()
+
     def _run(self) -> None:
         with self._decoder.computing():
             while self._has_work():
@@ -99,6 +117,8 @@ class Scheduler:
                     self._fail(error)
         self._end_all(lambda request: request.make_finished("cancelled"))
         self._batch.prefixes.clear()
+        for _, done in self._weight_changes:  # the engine is closed, so there will be no more of them
+            done.set_exception(EngineError("the engine was closed before the weights were changed"))
 
     def _has_work(self) -> bool:
         """Sleep until there is work; False when the thread should end."""
@@ -129,14 +149,21 @@ class Scheduler:
             self._emit(decoding, logits)
 
     def _apply_weight_changes(self) -> None:
-        """Running generations are computed anew: what they sample from now on is what these weights alone give."""
-        with self._changed:
-            changes, self._weight_changes = self._weight_changes, []
-        if changes:
+        """Running generations are computed anew: what they sample from now on is what these weights alone give.
+
+        That holds for a change that fails too, since it may have changed some of them.
+        """
+        if self._weight_changes:
             self._wait_again(self._batch.evict_all())
-            for change in changes:
+        while self._weight_changes:
+            change, done = self._weight_changes.popleft()
+            self._weights_version += 1
+            try:
                 change()
-            self._weights_version += len(changes)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, who asked for the change must receive it
+                done.set_exception(error)
+            else:
+                done.set_result(None)
 
     def _wait_again(self, evicted: Sequence[GenerationRequest]) -> None:
         with self._changed:

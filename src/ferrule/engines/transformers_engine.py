@@ -74,9 +74,18 @@ class TransformersEngine(BatchingEngine):
 
     def weights_changed(self, change: Callable[[], None] | None = None) -> None:
         """See `Engine.weights_changed`. While anything is generated there is always a step being computed: weights are
-        then to be changed by `change`, which is called between two steps, in the engine's thread, later than this
-        returns. An error that it raises ends what is running."""
-        self._scheduler.change_weights(lambda: None if change is None else _call_outside_inference(change))
+        then to be changed by `change`, which is called between two steps, in the engine's thread.
+
+        With a `change` this returns when it was called, and raises what it raised. The weights count as changed then
+        too: running generations go on with whatever they are. Raises `EngineError` in the engine's own thread, which
+        can't wait for itself, and for a closed engine.
+        """
+        if change is None:
+            super().weights_changed()
+            return
+        if self._scheduler.is_step_thread:
+            raise EngineError("weights_changed: called in the engine's own thread, which can't wait for its next step")
+        self._scheduler.change_weights(lambda: _call_outside_inference(change)).result()
 
 
 def _call_outside_inference(change: Callable[[], None]) -> None:
