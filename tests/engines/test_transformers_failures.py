@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from typing import ClassVar
 
@@ -295,6 +297,34 @@ def test_an_engine_that_is_dropped_unclosed_ends_its_thread():
         if thread.name == "ferrule-engine":
             thread.join(30)
             assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(("ending", "status"), [pytest.param("return", 0, marks=pytest.mark.slow), ("sys.exit(3)", 3)])
+def test_leaving_python_in_the_middle_of_a_step_keeps_its_status(tmp_path, ending, status):
+    shared_tiny_model("qwen3").save_pretrained(tmp_path)
+    code = f"""
+import asyncio, sys, threading, torch
+from ferrule.engines import Sampling, TransformersEngine
+
+def compute(*_):
+    if is_leaving.is_set():
+        in_step.set()
+        torch.mm(large, large)
+
+async def main():
+    engine = TransformersEngine.load({str(tmp_path)!r})
+    engine.model.register_forward_hook(compute)
+    async for _ in engine.generate([1, 2], sampling=Sampling(), stop_ids=()):
+        is_leaving.set()
+        in_step.wait()
+        {ending}
+
+torch.set_num_threads(1)
+large, is_leaving, in_step = torch.ones(1500, 1500), threading.Event(), threading.Event()
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (status, b"")
 
 
 def test_a_model_in_training_mode_is_refused_until_it_is_in_evaluation_mode():

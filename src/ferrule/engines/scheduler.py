@@ -9,12 +9,15 @@ event loops.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from traceback import clear_frames
 from typing import Any
+from weakref import WeakSet
 
 from ferrule.engines.batch_decoder import BatchDecoder
 from ferrule.engines.delivery import Item, TokenMailbox
@@ -28,6 +31,9 @@ from ferrule.errors import EngineError
 PAUSE = 0.02
 REASON = 500
 """Characters of an error that consumers are shown: a model's may list all of its weights. Its cause has the rest."""
+EXIT_LIMIT = 10.0
+"""Seconds that leaving Python waits at most for the current step. Ended in the middle of one, a thread of torch's
+aborts the process."""
 
 
 class Scheduler:
@@ -103,9 +109,10 @@ class Scheduler:
 
     def _wake(self) -> None:
         if self._thread is None:
-            # A daemon: leaving Python never waits for a token.
+            # A daemon: leaving Python waits for the current step, and for no token after it.
             self._thread = threading.Thread(target=self._run, name="ferrule-engine", daemon=True)
             self._thread.start()
+            _STARTED.add(self)
         self._changed.notify()
 
     def _run(self) -> None:
@@ -274,3 +281,15 @@ class Scheduler:
             self._post(request, end(request))
         self._send(requests)
         self._batch.clear()
+
+
+_STARTED: WeakSet[Scheduler] = WeakSet()
+
+
+@atexit.register
+def _end_threads() -> None:
+    threads = [scheduler.close() for scheduler in list(_STARTED)]
+    end = time.monotonic() + EXIT_LIMIT
+    for thread in threads:
+        if thread is not None:
+            thread.join(max(0.0, end - time.monotonic()))
