@@ -163,6 +163,65 @@ def test_weights_of_another_shape_are_refused_and_the_engine_goes_on(checkpoint)
     run(checkpoint, use)
 
 
+@pytest.mark.parametrize(
+    ("convert", "message"),
+    [
+        (lambda array: array.tolist(), None),
+        (lambda array: array.astype(np.float64), None),
+        (lambda array: array[:1], "has shape"),
+        (lambda _: "x", "embed_tokens.weight is a str that numpy can't read as float32"),
+        (lambda _: [[1.0], [1.0, 2.0]], "embed_tokens.weight is a list that numpy can't read as float32"),
+    ],
+)
+def test_new_weights_are_what_numpy_reads_as_float32_or_refused_by_name(checkpoint, convert, message):
+    changed = random_tensors(SMALL, seed=1)
+    converted = {name: convert(array) for name, array in changed.items()}
+
+    async def use(engine):
+        if message is not None:
+            with pytest.raises(EngineError, match=message):
+                engine.weights_changed(converted)
+            return
+        engine.weights_changed(changed)
+        expected = ids_of((await collect(engine, PROMPT, 5))[0])
+        engine.weights_changed(converted)
+        assert ids_of((await collect(engine, PROMPT, 5))[0]) == expected
+
+    run(checkpoint, use)
+
+
+def test_weights_that_are_changed_in_place_change_nothing_until_they_are_given_anew(checkpoint):
+    tensors = random_tensors(SMALL, seed=1)
+
+    async def use(engine):
+        engine.weights_changed(tensors)
+        expected = await collect(engine, PROMPT, 5)
+        for tensor in tensors.values():
+            tensor *= -2
+        engine.weights_changed()
+        assert ids_of((await collect(engine, PROMPT, 5))[0]) == ids_of(expected[0])
+
+    run(checkpoint, use)
+
+
+def test_tensors_of_torch_are_weights_if_numpy_can_read_them(checkpoint):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    tensors = {name: torch.tensor(array) for name, array in random_tensors(SMALL, seed=1).items()}
+    unusable = [
+        {name: tensor.bfloat16() for name, tensor in tensors.items()},
+        {name: tensor.clone().requires_grad_(True) for name, tensor in tensors.items()},
+    ]
+
+    async def use(engine):
+        engine.weights_changed(tensors)
+        assert (await collect(engine, PROMPT, 3))[0][0].weights_version == 1
+        for each in unusable:
+            with pytest.raises(EngineError, match=r"embed_tokens\.weight is a Tensor that numpy can't read as float32"):
+                engine.weights_changed(each)
+
+    run(checkpoint, use)
+
+
 def test_damaged_weights_reach_every_consumer_as_an_error(checkpoint):
     tensors = random_tensors(SMALL)
     tensors["model.layers.0.mlp.down_proj.weight"][:] = np.nan

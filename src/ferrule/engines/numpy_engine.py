@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ferrule.engines.batching_engine import BatchingEngine
 from ferrule.engines.config import DecoderConfig, read_config
@@ -37,7 +38,7 @@ class NumpyEngine(BatchingEngine):
     def __init__(
         self,
         config: DecoderConfig,
-        weights: Mapping[str, Array],
+        weights: Mapping[str, ArrayLike],
         *,
         max_batch: int = 32,
         prefix_bytes: int = 256 * 2**20,
@@ -85,8 +86,12 @@ class NumpyEngine(BatchingEngine):
             tries_ids=tries_ids,
         )
 
-    def weights_changed(self, weights: Mapping[str, Array] | None = None) -> None:
-        """See `Engine.weights_changed`. The engine computes with a converted copy, so it takes the new `weights`."""
+    def weights_changed(self, weights: Mapping[str, ArrayLike] | None = None) -> None:
+        """See `Engine.weights_changed`. The engine computes with a converted copy, so it takes all of the new `weights`
+        by Hugging Face's names, as anything that numpy can read as float32.
+
+        Raises `EngineError` naming one that is missing or unusable; the engine then goes on with those that it has.
+        """
         folded = None if weights is None else fold_weights(self.config, weights)
         self._scheduler.change_weights(lambda: self._numpy_decoder.set_weights(folded))
 
@@ -98,7 +103,7 @@ class _NumpyBatchDecoder:
     """More ids at once would waste work above the diagonal."""
     can_crop = True
 
-    def __init__(self, config: DecoderConfig, weights: Mapping[str, Array], vocabulary_size: int) -> None:
+    def __init__(self, config: DecoderConfig, weights: Mapping[str, ArrayLike], vocabulary_size: int) -> None:
         self._vocabulary_size = vocabulary_size
         self._decoder = TransformerDecoder(config, fold_weights(config, weights))
         self._cache = KeyValueCache(config)

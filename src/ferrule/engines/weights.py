@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ferrule.engines.config import DecoderConfig
 from ferrule.engines.safetensors import TensorPlace, read_tensor_places
@@ -81,20 +81,23 @@ class DecoderWeights:
     head: Array
 
 
-def fold_weights(config: DecoderConfig, tensors: Mapping[str, Array]) -> DecoderWeights:
-    """The tensors under Hugging Face's names. Raises `EngineError` naming a missing one or one with a wrong shape."""
+def fold_weights(config: DecoderConfig, tensors: Mapping[str, ArrayLike]) -> DecoderWeights:
+    """The tensors under Hugging Face's names, of which it keeps copies.
+
+    Raises `EngineError` naming a missing one, one with a wrong shape, or one that numpy can't read as float32.
+    """
     vocabulary, hidden = config.vocab_size, config.hidden_size
     embedding = _get_tensor(tensors, "model.embed_tokens.weight", (vocabulary, hidden))
     head = embedding if config.tied_embeddings else _get_tensor(tensors, "lm_head.weight", (vocabulary, hidden))
     final_norm = _get_norm(tensors, "model.norm.weight", hidden)
     return DecoderWeights(
-        embedding=np.ascontiguousarray(embedding, np.float32),
+        embedding=np.array(embedding, order="C"),
         layers=tuple(_fold_layer(config, tensors, f"model.layers.{i}.") for i in range(config.layers)),
         head=_transpose(head * final_norm),
     )
 
 
-def _fold_layer(config: DecoderConfig, tensors: Mapping[str, Array], prefix: str) -> LayerWeights:
+def _fold_layer(config: DecoderConfig, tensors: Mapping[str, ArrayLike], prefix: str) -> LayerWeights:
     hidden, inner, head_dim = config.hidden_size, config.intermediate_size, config.head_dim
     query_width, key_width = config.heads * head_dim, config.kv_heads * head_dim
 
@@ -130,15 +133,22 @@ def _fold_layer(config: DecoderConfig, tensors: Mapping[str, Array], prefix: str
     )
 
 
-def _get_tensor(tensors: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
+def _get_tensor(tensors: Mapping[str, ArrayLike], name: str, shape: tuple[int, ...]) -> Array:
     if name not in tensors:
         raise EngineError(f"the weights lack {name}")
-    if tensors[name].shape != shape:
-        raise EngineError(f"{name} has shape {tensors[name].shape}; the config asks for {shape}")
-    return tensors[name]
+    try:
+        tensor = np.asarray(tensors[name], np.float32)
+    except (TypeError, ValueError, RuntimeError) as error:  # torch has each of them, by type, device and gradient
+        kind = type(tensors[name]).__name__
+        raise EngineError(
+            f"{name} is a {kind} that numpy can't read as float32 ({error}); give a float32 array"
+        ) from error
+    if tensor.shape != shape:
+        raise EngineError(f"{name} has shape {tensor.shape}; the config asks for {shape}")
+    return tensor
 
 
-def _get_norm(tensors: Mapping[str, Array], name: str, width: int) -> Array:
+def _get_norm(tensors: Mapping[str, ArrayLike], name: str, width: int) -> Array:
     """An RMSNorm's weight times the square root of its width: the factor for x / |x|."""
     return _get_tensor(tensors, name, (width,)) * np.float32(math.sqrt(width))
 
