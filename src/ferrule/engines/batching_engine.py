@@ -44,8 +44,10 @@ class BatchingEngine(AsyncClosing):
         prefix_bytes: int,
         constraints: ConstraintCompiler | None,
     ) -> None:
-        if max_batch < 1 or prefix_bytes < 0:
-            raise EngineError(f"max_batch {max_batch} must be 1 or more, prefix_bytes {prefix_bytes} 0 or more")
+        if max_batch < 1:
+            raise EngineError(f"max_batch {max_batch} is not 1 or more")
+        if prefix_bytes < 0:
+            raise EngineError(f"prefix_bytes {prefix_bytes} is not 0 or more")
         self.context_length = context_length
         self._decoder = decoder
         self._vocabulary_size = vocabulary_size
