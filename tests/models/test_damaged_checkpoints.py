@@ -19,6 +19,7 @@ from safetensors.numpy import load_file, save_file
 from ferrule.errors import EngineError, FerruleError, ModelError, SettingsError, TokenizerError
 from ferrule.models.checkpoints.description import describe_checkpoint
 from ferrule.models.checkpoints.loading import load_local_model
+from ferrule.tokens.tokenizer import make_byte_tokenizer_json
 from tiny_checkpoints import write_tiny_checkpoint
 
 TEMPLATE = Path(__file__).parents[1] / "dialects" / "templates" / "like_qwen3.jinja"
@@ -169,6 +170,35 @@ def test_a_folder_without_a_template_says_what_to_add(folder: Path) -> None:
     (folder / "tokenizer.json").write_text(text)
     with pytest.raises(ModelError, match=r"no chat template, .*; add its chat_template\.jinja, or name a dialect"):
         load_local_model(folder)
+
+
+TEMPLATELESS = {
+    "lfm2": (
+        ("<|im_start|>", "<|im_end|>", "<|tool_call_start|>", "<|tool_call_end|>"),
+        r"control tokens of lfm2, .*dialect='lfm2'",
+    ),
+    "gpt_oss": (
+        ("<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|call|>", "<|return|>"),
+        r"control tokens of gpt_oss, harmony; .*dialect='gpt_oss'",
+    ),
+    "functiongemma": (
+        ("<eos>", "<start_of_turn>", "<end_of_turn>", "<start_function_call>", "<end_function_call>"),
+        r"control tokens of functiongemma; .*dialect='functiongemma'",
+    ),
+    "no dialect": (("<|im_start|>", "<|im_end|>"), r"control tokens of no known dialect; .*dialect='NAME'"),
+}
+
+
+@pytest.mark.parametrize("name", TEMPLATELESS)
+def test_tokens_that_do_not_say_which_dialect_it_is_are_an_error_that_names_those(folder: Path, name: str) -> None:
+    tokens, message = TEMPLATELESS[name]
+    (folder / "chat_template.jinja").unlink()
+    (folder / "tokenizer.json").write_text(json.dumps(make_byte_tokenizer_json(list(tokens))))
+    with pytest.raises(ModelError, match=message) as raised:
+        load_local_model(folder)
+    found = describe_checkpoint(str(folder), {})
+    assert str(raised.value) in found.problems
+    assert found.notation is None
 
 
 def rename_one(tensors: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args
 
-from ferrule.dialects import get_dialect
+from ferrule.conversation import Conversation, user
+from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.families.nanochat_tools import find_frame
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import ModelError, SettingsError, TokenizerError, choose_advice
@@ -26,6 +27,8 @@ EMBEDDED_MODEL = "ferrule.embedded:load_embedded_model"
 GUIDES = {"nanochat-tools": "ferrule.embedded.guide:load_guide"}
 """What makes the guide of a checkpoint of a dialect, given its folder. An entry point would take 35 ms to look up, and
 isn't there in a checkout."""
+_HERMES = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>")
+"""The control tokens by which hermes is chosen without a template."""
 
 
 class EngineOptions(TypedDict, total=False):
@@ -177,17 +180,29 @@ def read_tokenizer(path: Path | str) -> Tokenizer:
 
 def choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
     """Nanochat's, with or without an offer, if its tokens exist: no template can express results inside a turn.
-    Otherwise the template's dialect."""
+    Otherwise the template's dialect, and without one hermes, if its tokens exist. Raises `ModelError` for others."""
     if frame := find_frame(tokenizer.control):
         return get_dialect(frame)
     from ferrule.tokens.template_loading import has_chat_template, load_dialect
 
     if has_chat_template(folder):
         return load_dialect(folder)
-    if "<|im_start|>" in tokenizer.control:
+    if all(token in tokenizer.control for token in _HERMES):
         return get_dialect("hermes")
-    add = "add its chat_template.jinja"
-    other = choose_advice(f"{add}, or name a dialect: load_local_model(folder, dialect=…)", add)
-    raise ModelError(
-        f"{folder}: it has no chat template, and its tokenizer has the control tokens of no known dialect; {other}"
-    )
+    raise ModelError(f"{folder}: it has no chat template, and its tokenizer has {_describe_dialects(tokenizer)}")
+
+
+def _describe_dialects(tokenizer: Tokenizer) -> str:
+    """Which dialects a tokenizer may be for, and what to do: several families and versions share their tokens."""
+    fitting = [name for name in list_dialects() if _has_tokens(tokenizer, get_dialect(name))]
+    of = f"control tokens of {', '.join(fitting)}" if fitting else "the control tokens of no known dialect"
+    named = fitting[0] if fitting else "NAME"
+    how = choose_advice(f"load_local_model(folder, dialect={named!r})", f"--model-option dialect={named}")
+    return f"{of}; add its chat_template.jinja, or name a dialect: {how}"
+
+
+def _has_tokens(tokenizer: Tokenizer, dialect: Dialect) -> bool:
+    """Whether the tokens around a call and the one that ends a message are control tokens."""
+    stops = dialect.layout(Conversation((user("Hello"),))).stops
+    around = dialect.markers[:2]
+    return all(token in tokenizer.control for token in (*around, *stops[:1])) and bool(around)
