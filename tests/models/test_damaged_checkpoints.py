@@ -261,6 +261,29 @@ def test_an_option_that_can_not_be_honoured_is_named(whole: Path, name: str) -> 
         load_local_model(whole, **options)
 
 
+MISTYPED = {
+    "max_batch": ("abc", "a whole number from 1 up, not 'abc'"),
+    "context_length": (True, "a whole number from 1 up, not True"),
+    "kv_memory": (-1, "a whole number from 0 up, not -1"),
+    "strict_tools": ("maybe", "true or false, not 'maybe'"),
+    "trust_remote_code": (1, "true or false, not 1"),
+    "dialect": (3, "a text, not 3"),
+    "revision": (1.5, "a text, not 1.5"),
+}
+
+
+@pytest.mark.parametrize("name", MISTYPED)
+def test_an_option_of_another_type_is_refused_by_what_loads_and_by_what_describes(whole: Path, name: str) -> None:
+    value, message = MISTYPED[name]
+    options: dict[str, Any] = {name: value}
+    with pytest.raises(SettingsError, match=f"^{name} must be {message}$"):
+        load_local_model(whole, **options)
+    with pytest.raises(SettingsError, match=f"^{name} must be {message}$"):
+        describe_checkpoint(str(whole), options)
+    with pytest.raises(SettingsError, match="a local model has no option 'dtpe'; those of its engine are max_batch"):
+        describe_checkpoint(str(whole), {"dtpe": "float32"})
+
+
 @pytest.mark.parametrize("package", ["torch", "transformers"])
 def test_a_package_that_is_not_installed_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)

@@ -23,6 +23,7 @@ from ferrule.models.checkpoints.engines import (
 )
 from ferrule.models.checkpoints.files import CheckpointConfig, check_file, find_weights, read_checkpoint_config
 from ferrule.models.checkpoints.loading import choose_dialect, find_checkpoint, read_tokenizer
+from ferrule.models.checkpoints.options import check_options
 from ferrule.tokens.tokenizer import Tokenizer, read_tokenizer_file
 
 _EXAMPLE = ("get_weather", '{"city": "Paris"}')
@@ -79,8 +80,10 @@ class CheckpointDescription:
 def describe_checkpoint(checkpoint: str, options: Mapping[str, Any]) -> CheckpointDescription:
     """What `load_local_model` would choose for a checkpoint and these options of it.
 
-    Of a name on the hub no weights are fetched. Raises `ModelError` if there is no such checkpoint.
+    Of a name on the hub no weights are fetched. Raises `ModelError` if there is no such checkpoint, and
+    `SettingsError` for options that no local model has, or of another type.
     """
+    check_options(options)
     folder = find_checkpoint(checkpoint, options.get("revision"), with_weights=False)
     found = CheckpointDescription(f"local:{checkpoint}", str(folder))
     config = None

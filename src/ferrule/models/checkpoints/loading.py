@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 from ferrule.conversation import Conversation, user
 from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.families.nanochat_tools import find_frame
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import ModelError, SettingsError, TokenizerError, choose_advice
+from ferrule.models.checkpoints.options import EngineOptions, check_options
 from ferrule.models.local import LocalModel
 from ferrule.models.protocol import CallGuide
 from ferrule.tokens.render import History, ImageTokens
@@ -29,24 +30,6 @@ GUIDES = {"nanochat-tools": "ferrule.embedded.guide:load_guide"}
 isn't there in a checkout."""
 _HERMES = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>")
 """The control tokens by which hermes is chosen without a template."""
-
-
-class EngineOptions(TypedDict, total=False):
-    """How an engine is opened. The first two are of both engines, the others of transformers' alone."""
-
-    max_batch: int | None
-    """The most conversations that are computed at once."""
-    context_length: int | None
-    """The most ids of a conversation, if fewer than the checkpoint allows."""
-    dtype: str | None
-    """What it computes in: `float32`, `bfloat16`, `float16`, or `auto`, as the checkpoint says."""
-    device_map: Any
-    """Where the weights are: `cpu`, `cuda`, `cuda:1`, `mps`, or a map of several devices. Without it, `cuda` if there
-    is one, or else `cpu`."""
-    trust_remote_code: bool | None
-    """Whether Python files of the checkpoint may be run."""
-    kv_memory: int | None
-    """The most bytes of keys and values that it keeps."""
 
 
 def load_local_model(
@@ -83,6 +66,8 @@ def load_local_model(
     Raises `ModelError` for a folder without a model, or with an unknown dialect, `ProviderError` where the hub refuses
     or can't be reached, `SettingsError`, `TokenizerError` and `EngineError`.
     """
+    named = {"name": name, "dialect": dialect, "strict_tools": strict_tools, "revision": revision}
+    check_options({**named, **options})
     if history not in get_args(History):
         raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
     folder = Path(checkpoint)
@@ -95,9 +80,9 @@ def load_local_model(
             check_file(folder, needed)  # knows what to do about it
     tokenizer = read_tokenizer(folder / "tokenizer.json")
     framing = choose_dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
-    guide, named = _load_guide(framing, folder), name or f"local:{checkpoint}"
+    guide, name = _load_guide(framing, folder), name or f"local:{checkpoint}"
     opened = _open_engine(folder, tokenizer, framing, engine, dict(options))
-    return LocalModel(opened, tokenizer, framing, named, history, image_tokens, guide, strict_tools)
+    return LocalModel(opened, tokenizer, framing, name, history, image_tokens, guide, strict_tools)
 
 
 def find_checkpoint(
@@ -139,10 +124,6 @@ def _open_engine(
     options: dict[str, Any],
 ) -> Engine:
     """Open the weights. Raises `ModelError`, `EngineError`, and `SettingsError` for an option of another engine."""
-    unknown = next((name for name in options if name not in EngineOptions.__annotations__), None)
-    if unknown is not None:
-        expected = ", ".join(EngineOptions.__annotations__)
-        raise SettingsError(f"a local model has no option {unknown!r}; those of its engine are {expected}")
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     if callable(engine):
         if given:
