@@ -38,8 +38,8 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Raise `SettingsError` for an option that a local model doesn't have, and for a value of the wrong type."""
     for name, value in options.items():
         if name not in (*_COUNTS, *_SWITCHES, *_TEXTS, *_OTHERS):
-            expected = ", ".join(EngineOptions.__annotations__)
-            raise SettingsError(f"a local model has no option {name!r}; those of its engine are {expected}")
+            known = ", ".join(EngineOptions.__annotations__)
+            raise SettingsError(f"a local model has no option {name!r}; those of its engine are {known}")
         if value is not None and (expected := _find_mistake(name, value)) is not None:
             raise SettingsError(f"{name} must be {expected}, not {value!r}")
 
