@@ -134,6 +134,21 @@ FILES = {
         ModelError,
         "t is in model-1.*isn't",
     ),
+    "fewer ids than the weights have": (
+        change_config(vocab_size=200),
+        ModelError,
+        r"config\.json: vocab_size is 200, but model\.embed_tokens\.weight has 320 rows",
+    ),
+    "no heads": (
+        change_config(num_attention_heads=0),
+        ModelError,
+        "num_attention_heads must be a whole number from 1 up, not 0",
+    ),
+    "a count that is a word": (
+        change_config(num_hidden_layers="four"),
+        ModelError,
+        "num_hidden_layers must be a whole number from 1 up, not 'four'",
+    ),
     "a family that is not run": (
         change_config(model_type="mamba", architectures=["MambaForCausalLM"]),
         ModelError,

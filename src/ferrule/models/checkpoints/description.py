@@ -21,7 +21,13 @@ from ferrule.models.checkpoints.engines import (
     find_missing_package,
     find_numpy_obstacle,
 )
-from ferrule.models.checkpoints.files import CheckpointConfig, check_file, find_weights, read_checkpoint_config
+from ferrule.models.checkpoints.files import (
+    CheckpointConfig,
+    check_file,
+    check_shapes,
+    find_weights,
+    read_checkpoint_config,
+)
 from ferrule.models.checkpoints.loading import choose_dialect, find_checkpoint, read_tokenizer
 from ferrule.models.checkpoints.options import check_options
 from ferrule.tokens.tokenizer import Tokenizer, read_tokenizer_file
@@ -97,6 +103,8 @@ def describe_checkpoint(checkpoint: str, options: Mapping[str, Any]) -> Checkpoi
         weights = find_weights(folder)
         found.weights, found.weights_bytes = count_weights(weights), weights.size
         found.weights_files, found.weights_types = len(weights.files), weights.dtypes
+        if config is not None:
+            check_shapes(folder, config, weights)
     with found.collecting_problems():
         _describe_dialect(found, folder, options.get("dialect"))
     if config is not None and found.weights is not None:
