@@ -16,6 +16,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from ferrule.cli.checkpoint import format_checkpoint
 from ferrule.errors import EngineError, FerruleError, ModelError, SettingsError, TokenizerError
 from ferrule.models.checkpoints.description import describe_checkpoint
 from ferrule.models.checkpoints.loading import load_local_model
@@ -175,6 +176,14 @@ def test_a_folder_that_can_not_be_loaded_is_one_error(folder: Path, name: str) -
     assert "\n" not in str(raised.value)
     if (folder / "config.json").exists() and name != "a template that is no Jinja":
         assert str(raised.value) in describe_checkpoint(str(folder), {}).problems
+
+
+def test_of_a_family_that_is_not_run_nothing_is_said_that_it_could_do(whole: Path, folder: Path) -> None:
+    change_config(model_type="mamba", architectures=["MambaForCausalLM"])(folder)
+    rows = ("a call", "constrained", "can ")
+    for checkpoint, is_run in ((whole, True), (folder, False)):
+        lines = [line.strip() for line in format_checkpoint(describe_checkpoint(str(checkpoint), {}))]
+        assert [any(line.startswith(row) for line in lines) for row in rows] == [is_run] * 3
 
 
 def test_a_folder_without_a_template_says_what_to_add(folder: Path) -> None:

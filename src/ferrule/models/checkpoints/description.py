@@ -13,6 +13,7 @@ from ferrule.conversation import Conversation, ToolCall, user
 from ferrule.dialects.catalogue import get_dialect
 from ferrule.dialects.notation import infer_spec
 from ferrule.dialects.protocol import Dialect
+from ferrule.engines.families import RUN_FAMILIES
 from ferrule.errors import FerruleError, ModelError, SettingsError
 from ferrule.models.checkpoints.engines import (
     check_family,
@@ -73,6 +74,11 @@ class CheckpointDescription:
     constrains_reason: str | None = None
     problems: list[str] = field(default_factory=list)
 
+    def forget_abilities(self) -> None:
+        """Leave out what a model that isn't run would do."""
+        self.call = self.constrains_calls = self.constrains_reason = None
+        self.tools = self.parallel_calls = self.reasoning = self.system = None
+
     @contextmanager
     def collecting_problems(self) -> Iterator[None]:
         """Note what can't be found out, and go on with the rest."""
@@ -110,6 +116,8 @@ def describe_checkpoint(checkpoint: str, options: Mapping[str, Any]) -> Checkpoi
     if config is not None and found.weights is not None:
         with found.collecting_problems():
             _describe_engine(found, folder, config, options)
+    if config is not None and config.family not in RUN_FAMILIES and found.engine != "numpy":
+        found.forget_abilities()
     if found.constrains_calls and found.engine == "transformers" and find_spec("llguidance") is None:
         found.constrains_calls, found.constrains_reason = False, "llguidance isn't installed"
     return found
