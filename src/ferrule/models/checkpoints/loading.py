@@ -12,7 +12,6 @@ from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.families.nanochat_tools import find_frame
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import ModelError, SettingsError, TokenizerError, choose_advice
-from ferrule.models.checkpoints.options import EngineOptions, check_options
 from ferrule.models.local import LocalModel
 from ferrule.models.protocol import CallGuide
 from ferrule.tokens.render import History, ImageTokens
@@ -22,6 +21,7 @@ from ferrule.tokens.word_tokenizer import WordTokenizer
 if TYPE_CHECKING:
     from ferrule.engines import Engine, EngineFactory
     from ferrule.models.checkpoints.engines import EngineName
+    from ferrule.models.checkpoints.options import EngineOptions
 
 EMBEDDED_MODEL = "ferrule.embedded:load_embedded_model"
 """What loads the model in the package: a string, as that stands on a floor above."""
@@ -66,8 +66,10 @@ def load_local_model(
     Raises `ModelError` for a folder without a model, or with an unknown dialect, `ProviderError` where the hub refuses
     or can't be reached, `SettingsError`, `TokenizerError` and `EngineError`.
     """
-    named = {"name": name, "dialect": dialect, "strict_tools": strict_tools, "revision": revision}
-    check_options({**named, **options})
+    if options or dialect is not None or revision is not None or strict_tools is not False:
+        from ferrule.models.checkpoints.options import check_options
+
+        check_options({**options, "dialect": dialect, "revision": revision, "strict_tools": strict_tools})
     if history not in get_args(History):
         raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
     folder = Path(checkpoint)
