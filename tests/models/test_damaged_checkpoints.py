@@ -16,9 +16,11 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from ferrule.cli.checkpoint import format_checkpoint
 from ferrule.errors import EngineError, FerruleError, ModelError, SettingsError, TokenizerError
 from ferrule.models.checkpoints.description import describe_checkpoint
 from ferrule.models.checkpoints.loading import load_local_model
+from ferrule.tokens.tokenizer import make_byte_tokenizer_json
 from tiny_checkpoints import write_tiny_checkpoint
 
 TEMPLATE = Path(__file__).parents[1] / "dialects" / "templates" / "like_qwen3.jinja"
@@ -133,6 +135,21 @@ FILES = {
         ModelError,
         "t is in model-1.*isn't",
     ),
+    "fewer ids than the weights have": (
+        change_config(vocab_size=200),
+        ModelError,
+        r"config\.json: vocab_size is 200, but model\.embed_tokens\.weight has 320 rows",
+    ),
+    "no heads": (
+        change_config(num_attention_heads=0),
+        ModelError,
+        "num_attention_heads must be a whole number from 1 up, not 0",
+    ),
+    "a count that is a word": (
+        change_config(num_hidden_layers="four"),
+        ModelError,
+        "num_hidden_layers must be a whole number from 1 up, not 'four'",
+    ),
     "a family that is not run": (
         change_config(model_type="mamba", architectures=["MambaForCausalLM"]),
         ModelError,
@@ -161,6 +178,14 @@ def test_a_folder_that_can_not_be_loaded_is_one_error(folder: Path, name: str) -
         assert str(raised.value) in describe_checkpoint(str(folder), {}).problems
 
 
+def test_of_a_family_that_is_not_run_nothing_is_said_that_it_could_do(whole: Path, folder: Path) -> None:
+    change_config(model_type="mamba", architectures=["MambaForCausalLM"])(folder)
+    rows = ("a call", "constrained", "can ")
+    for checkpoint, is_run in ((whole, True), (folder, False)):
+        lines = [line.strip() for line in format_checkpoint(describe_checkpoint(str(checkpoint), {}))]
+        assert [any(line.startswith(row) for line in lines) for row in rows] == [is_run] * 3
+
+
 def test_a_folder_without_a_template_says_what_to_add(folder: Path) -> None:
     (folder / "chat_template.jinja").unlink()
     assert load_local_model(folder).dialect.name == "hermes"  # of its control tokens
@@ -169,6 +194,35 @@ def test_a_folder_without_a_template_says_what_to_add(folder: Path) -> None:
     (folder / "tokenizer.json").write_text(text)
     with pytest.raises(ModelError, match=r"no chat template, .*; add its chat_template\.jinja, or name a dialect"):
         load_local_model(folder)
+
+
+TEMPLATELESS = {
+    "lfm2": (
+        ("<|im_start|>", "<|im_end|>", "<|tool_call_start|>", "<|tool_call_end|>"),
+        r"control tokens of lfm2, .*dialect='lfm2'",
+    ),
+    "gpt_oss": (
+        ("<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|call|>", "<|return|>"),
+        r"control tokens of gpt_oss, harmony; .*dialect='gpt_oss'",
+    ),
+    "functiongemma": (
+        ("<eos>", "<start_of_turn>", "<end_of_turn>", "<start_function_call>", "<end_function_call>"),
+        r"control tokens of functiongemma; .*dialect='functiongemma'",
+    ),
+    "no dialect": (("<|im_start|>", "<|im_end|>"), r"control tokens of no known dialect; .*dialect='NAME'"),
+}
+
+
+@pytest.mark.parametrize("name", TEMPLATELESS)
+def test_tokens_that_do_not_say_which_dialect_it_is_are_an_error_that_names_those(folder: Path, name: str) -> None:
+    tokens, message = TEMPLATELESS[name]
+    (folder / "chat_template.jinja").unlink()
+    (folder / "tokenizer.json").write_text(json.dumps(make_byte_tokenizer_json(list(tokens))))
+    with pytest.raises(ModelError, match=message) as raised:
+        load_local_model(folder)
+    found = describe_checkpoint(str(folder), {})
+    assert str(raised.value) in found.problems
+    assert found.notation is None
 
 
 def rename_one(tensors: dict[str, Any]) -> None:
@@ -229,6 +283,29 @@ def test_an_option_that_can_not_be_honoured_is_named(whole: Path, name: str) -> 
     options, kind, message = OPTIONS[name]
     with pytest.raises(kind, match=message):
         load_local_model(whole, **options)
+
+
+MISTYPED = {
+    "max_batch": ("abc", "a whole number from 1 up, not 'abc'"),
+    "context_length": (True, "a whole number from 1 up, not True"),
+    "kv_memory": (-1, "a whole number from 0 up, not -1"),
+    "strict_tools": ("maybe", "true or false, not 'maybe'"),
+    "trust_remote_code": (1, "true or false, not 1"),
+    "dialect": (3, "a text, not 3"),
+    "revision": (1.5, "a text, not 1.5"),
+}
+
+
+@pytest.mark.parametrize("name", MISTYPED)
+def test_an_option_of_another_type_is_refused_by_what_loads_and_by_what_describes(whole: Path, name: str) -> None:
+    value, message = MISTYPED[name]
+    options: dict[str, Any] = {name: value}
+    with pytest.raises(SettingsError, match=f"^{name} must be {message}$"):
+        load_local_model(whole, **options)
+    with pytest.raises(SettingsError, match=f"^{name} must be {message}$"):
+        describe_checkpoint(str(whole), options)
+    with pytest.raises(SettingsError, match="a local model has no option 'dtpe'; those of its engine are max_batch"):
+        describe_checkpoint(str(whole), {"dtpe": "float32"})
 
 
 @pytest.mark.parametrize("package", ["torch", "transformers"])

@@ -18,6 +18,7 @@ from ferrule.agent.hooks import Hooks, RunState
 from ferrule.agent.run import Run
 from ferrule.capabilities import Loss
 from ferrule.cli.errors import run_command
+from ferrule.errors import EngineError
 from ferrule.events import Event, LossesReported, MessageFinished, ResultReady
 from ferrule.execution import ApprovalRequest
 from ferrule.execution.profiles import Profile
@@ -291,3 +292,17 @@ def test_an_answer_that_its_server_ended_is_not_called_a_loss_of_text(capsys: py
     assert capsys.readouterr().out == (
         "not preserved  image: b1ff\nincomplete  OpenAI ended the answer: content_filter\n"
     )
+
+
+def test_an_error_that_hides_an_interrupt_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    def load() -> None:
+        try:
+            try:
+                raise KeyboardInterrupt
+            finally:  # as transformers does while it imports a module
+                raise ModuleNotFoundError("Could not import module 'Qwen3ForCausalLM'.")
+        except ModuleNotFoundError as error:
+            raise EngineError("transformers can't load it") from error
+
+    assert run_command(load) == 130
+    assert capsys.readouterr().err == ""

@@ -81,7 +81,7 @@ def _format_bytes(count: int) -> str:
 
 
 def _list_abilities(found: CheckpointDescription) -> Iterator[str]:
-    if found.dialect is None:
+    if found.tools is None:
         return
     yield "no tools" if not found.tools else "tools, several calls at once" if found.parallel_calls else "tools"
     yield "reasoning" if found.reasoning else "no reasoning"

@@ -53,8 +53,11 @@ def run_command(command: Callable[[], None]) -> int:
     except BrokenPipeError:
         status = FAILED
     except Exception as error:  # noqa: BLE001 - raised again if the input didn't cause it
-        message = _report(error)
-        status = _choose_status(error)
+        if _is_of_interrupt(error):
+            status = INTERRUPTED
+        else:
+            message = _report(error)
+            status = _choose_status(error)
     except BaseException as error:
         if not _is_cancellation(error):
             raise
@@ -127,6 +130,18 @@ def _is_cancellation(error: BaseException) -> bool:
     """Whether asyncio was interrupted: a Ctrl-C while it installs its own handler comes out as `CancelledError`."""
     asyncio = sys.modules.get("asyncio")  # not imported for commands that don't use it
     return asyncio is not None and isinstance(error, asyncio.CancelledError)
+
+
+def _is_of_interrupt(error: BaseException) -> bool:
+    """Whether a Ctrl-C caused an error: transformers raises an error of its own for one while it imports a module."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__ if cause.__suppress_context__ else cause.__context__
+    return False
 
 
 def print_error(text: str) -> None:

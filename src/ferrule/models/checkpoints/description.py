@@ -13,6 +13,7 @@ from ferrule.conversation import Conversation, ToolCall, user
 from ferrule.dialects.catalogue import get_dialect
 from ferrule.dialects.notation import infer_spec
 from ferrule.dialects.protocol import Dialect
+from ferrule.engines.families import RUN_FAMILIES
 from ferrule.errors import FerruleError, ModelError, SettingsError
 from ferrule.models.checkpoints.engines import (
     check_family,
@@ -21,8 +22,15 @@ from ferrule.models.checkpoints.engines import (
     find_missing_package,
     find_numpy_obstacle,
 )
-from ferrule.models.checkpoints.files import CheckpointConfig, check_file, find_weights, read_checkpoint_config
+from ferrule.models.checkpoints.files import (
+    CheckpointConfig,
+    check_file,
+    check_shapes,
+    find_weights,
+    read_checkpoint_config,
+)
 from ferrule.models.checkpoints.loading import choose_dialect, find_checkpoint, read_tokenizer
+from ferrule.models.checkpoints.options import check_options
 from ferrule.tokens.tokenizer import Tokenizer, read_tokenizer_file
 
 _EXAMPLE = ("get_weather", '{"city": "Paris"}')
@@ -66,6 +74,11 @@ class CheckpointDescription:
     constrains_reason: str | None = None
     problems: list[str] = field(default_factory=list)
 
+    def forget_abilities(self) -> None:
+        """Leave out what a model that isn't run would do."""
+        self.call = self.constrains_calls = self.constrains_reason = None
+        self.tools = self.parallel_calls = self.reasoning = self.system = None
+
     @contextmanager
     def collecting_problems(self) -> Iterator[None]:
         """Note what can't be found out, and go on with the rest."""
@@ -79,8 +92,10 @@ class CheckpointDescription:
 def describe_checkpoint(checkpoint: str, options: Mapping[str, Any]) -> CheckpointDescription:
     """What `load_local_model` would choose for a checkpoint and these options of it.
 
-    Of a name on the hub no weights are fetched. Raises `ModelError` if there is no such checkpoint.
+    Of a name on the hub no weights are fetched. Raises `ModelError` if there is no such checkpoint, and
+    `SettingsError` for options that no local model has, or of another type.
     """
+    check_options(options)
     folder = find_checkpoint(checkpoint, options.get("revision"), with_weights=False)
     found = CheckpointDescription(f"local:{checkpoint}", str(folder))
     config = None
@@ -94,11 +109,15 @@ def describe_checkpoint(checkpoint: str, options: Mapping[str, Any]) -> Checkpoi
         weights = find_weights(folder)
         found.weights, found.weights_bytes = count_weights(weights), weights.size
         found.weights_files, found.weights_types = len(weights.files), weights.dtypes
+        if config is not None:
+            check_shapes(folder, config, weights)
     with found.collecting_problems():
         _describe_dialect(found, folder, options.get("dialect"))
     if config is not None and found.weights is not None:
         with found.collecting_problems():
             _describe_engine(found, folder, config, options)
+    if config is not None and config.family not in RUN_FAMILIES and found.engine != "numpy":
+        found.forget_abilities()
     if found.constrains_calls and found.engine == "transformers" and find_spec("llguidance") is None:
         found.constrains_calls, found.constrains_reason = False, "llguidance isn't installed"
     return found

@@ -13,7 +13,13 @@ from ferrule.dialects.families.nanochat_tools import NanochatTools
 from ferrule.engines.config import read_config
 from ferrule.engines.families import RUN_FAMILIES
 from ferrule.errors import EngineError, ModelError
-from ferrule.models.checkpoints.files import SINGLE_FILE, CheckpointWeights, find_weights, read_checkpoint_config
+from ferrule.models.checkpoints.files import (
+    SINGLE_FILE,
+    CheckpointWeights,
+    check_shapes,
+    find_weights,
+    read_checkpoint_config,
+)
 
 if TYPE_CHECKING:
     from ferrule.engines.transformers_engine import TransformersEngine
@@ -42,8 +48,8 @@ def choose_engine(folder: Path, dialect: str, options: Collection[str] = ()) -> 
     where torch isn't installed; transformers runs the rest, and whatever is given one of its own `options`. Raises
     `ModelError` if neither can.
     """
-    read_checkpoint_config(folder)  # a damaged one is no reason for the other engine
     weights = find_weights(folder)
+    check_shapes(folder, read_checkpoint_config(folder), weights)  # a damaged one is no reason for the other engine
     own = next((name for name in TRANSFORMERS_OPTIONS if name in options), None)
     obstacle = find_numpy_obstacle(folder, weights) if own is None else f"{own} is an option of transformers"
     missing = find_missing_package()
@@ -92,8 +98,8 @@ def open_transformers_engine(folder: Path, tokenizer: Tokenizer, options: dict[s
     missing = find_missing_package()
     if missing is not None:
         raise ModelError(f"engine='transformers' needs {missing}; install it with: pip install 'ferrule[local]'")
-    find_weights(folder)
     check_family(folder)
+    check_shapes(folder, read_checkpoint_config(folder), find_weights(folder))
     from ferrule.engines.transformers_engine import TransformersEngine
 
     return TransformersEngine.load(folder, vocabulary=tokenizer, **options)

@@ -27,6 +27,18 @@ _OTHER_TOKENIZERS = {
     "vocab.txt": "an older format",
 }
 
+_COUNTS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "max_position_embeddings",
+)
+"""What a config counts, if it names it."""
+_EMBEDDING = "embed_tokens.weight"
+"""How the name of the tensor ends that has a row for each id, in all families that are run."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointConfig:
@@ -51,11 +63,12 @@ class CheckpointConfig:
     @property
     def context_length(self) -> int | None:
         """The most ids of a conversation, if it says so."""
-        for raw in (self.raw, self.raw.get("text_config")):
-            found = raw.get("max_position_embeddings") if isinstance(raw, dict) else None
-            if isinstance(found, int):
-                return found
-        return None
+        return next((found for found in self.list_values("max_position_embeddings") if isinstance(found, int)), None)
+
+    def list_values(self, name: str) -> list[Any]:
+        """The values that it has of that name, but for null: its own, and that of its part for text."""
+        parts = (self.raw, self.raw.get("text_config"))
+        return [part[name] for part in parts if isinstance(part, Mapping) and part.get(name) is not None]
 
     @property
     def dtype(self) -> str | None:
@@ -117,6 +130,19 @@ def find_weights(folder: Path) -> CheckpointWeights:
         if tensor not in by_file[folder / name]:
             raise ModelError(f"{index} says that {tensor} is in {name}, but it isn't; download the checkpoint again")
     return CheckpointWeights(files, {tensor: place for found in by_file.values() for tensor, place in found.items()})
+
+
+def check_shapes(folder: Path, config: CheckpointConfig, weights: CheckpointWeights) -> None:
+    """Raise `ModelError` for a count of a config that is none, and for one of ids that its weights don't have."""
+    path = folder / "config.json"
+    for name in _COUNTS:
+        for count in config.list_values(name):
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise ModelError(f"{path}: {name} must be a whole number from 1 up, not {count!r}")
+    sizes = config.list_values("vocab_size")
+    for name, place in weights.tensors.items():
+        if name.endswith(_EMBEDDING) and sizes and place.shape[:1] and place.shape[0] not in sizes:
+            raise ModelError(f"{path}: vocab_size is {sizes[-1]}, but {name} has {place.shape[0]} rows")
 
 
 def check_file(folder: Path, name: str) -> Path:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
-from ferrule.dialects import get_dialect
+from ferrule.conversation import Conversation, user
+from ferrule.dialects import get_dialect, list_dialects
 from ferrule.dialects.families.nanochat_tools import find_frame
 from ferrule.dialects.protocol import Dialect
 from ferrule.errors import ModelError, SettingsError, TokenizerError, choose_advice
@@ -20,30 +21,15 @@ from ferrule.tokens.word_tokenizer import WordTokenizer
 if TYPE_CHECKING:
     from ferrule.engines import Engine, EngineFactory
     from ferrule.models.checkpoints.engines import EngineName
+    from ferrule.models.checkpoints.options import EngineOptions
 
 EMBEDDED_MODEL = "ferrule.embedded:load_embedded_model"
 """What loads the model in the package: a string, as that stands on a floor above."""
 GUIDES = {"nanochat-tools": "ferrule.embedded.guide:load_guide"}
 """What makes the guide of a checkpoint of a dialect, given its folder. An entry point would take 35 ms to look up, and
 isn't there in a checkout."""
-
-
-class EngineOptions(TypedDict, total=False):
-    """How an engine is opened. The first two are of both engines, the others of transformers' alone."""
-
-    max_batch: int | None
-    """The most conversations that are computed at once."""
-    context_length: int | None
-    """The most ids of a conversation, if fewer than the checkpoint allows."""
-    dtype: str | None
-    """What it computes in: `float32`, `bfloat16`, `float16`, or `auto`, as the checkpoint says."""
-    device_map: Any
-    """Where the weights are: `cpu`, `cuda`, `cuda:1`, `mps`, or a map of several devices. Without it, `cuda` if there
-    is one, or else `cpu`."""
-    trust_remote_code: bool | None
-    """Whether Python files of the checkpoint may be run."""
-    kv_memory: int | None
-    """The most bytes of keys and values that it keeps."""
+_HERMES = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>")
+"""The control tokens by which hermes is chosen without a template."""
 
 
 def load_local_model(
@@ -80,6 +66,10 @@ def load_local_model(
     Raises `ModelError` for a folder without a model, or with an unknown dialect, `ProviderError` where the hub refuses
     or can't be reached, `SettingsError`, `TokenizerError` and `EngineError`.
     """
+    if options or dialect is not None or revision is not None or strict_tools is not False:
+        from ferrule.models.checkpoints.options import check_options
+
+        check_options({**options, "dialect": dialect, "revision": revision, "strict_tools": strict_tools})
     if history not in get_args(History):
         raise SettingsError(f"history must be {' or '.join(get_args(History))}, not {history!r}")
     folder = Path(checkpoint)
@@ -92,9 +82,9 @@ def load_local_model(
             check_file(folder, needed)  # knows what to do about it
     tokenizer = read_tokenizer(folder / "tokenizer.json")
     framing = choose_dialect(tokenizer, folder) if dialect is None else get_dialect(dialect)
-    guide, named = _load_guide(framing, folder), name or f"local:{checkpoint}"
+    guide, name = _load_guide(framing, folder), name or f"local:{checkpoint}"
     opened = _open_engine(folder, tokenizer, framing, engine, dict(options))
-    return LocalModel(opened, tokenizer, framing, named, history, image_tokens, guide, strict_tools)
+    return LocalModel(opened, tokenizer, framing, name, history, image_tokens, guide, strict_tools)
 
 
 def find_checkpoint(
@@ -136,10 +126,6 @@ def _open_engine(
     options: dict[str, Any],
 ) -> Engine:
     """Open the weights. Raises `ModelError`, `EngineError`, and `SettingsError` for an option of another engine."""
-    unknown = next((name for name in options if name not in EngineOptions.__annotations__), None)
-    if unknown is not None:
-        expected = ", ".join(EngineOptions.__annotations__)
-        raise SettingsError(f"a local model has no option {unknown!r}; those of its engine are {expected}")
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     if callable(engine):
         if given:
@@ -177,17 +163,29 @@ def read_tokenizer(path: Path | str) -> Tokenizer:
 
 def choose_dialect(tokenizer: Tokenizer, folder: Path) -> Dialect:
     """Nanochat's, with or without an offer, if its tokens exist: no template can express results inside a turn.
-    Otherwise the template's dialect."""
+    Otherwise the template's dialect, and without one hermes, if its tokens exist. Raises `ModelError` for others."""
     if frame := find_frame(tokenizer.control):
         return get_dialect(frame)
     from ferrule.tokens.template_loading import has_chat_template, load_dialect
 
     if has_chat_template(folder):
         return load_dialect(folder)
-    if "<|im_start|>" in tokenizer.control:
+    if all(token in tokenizer.control for token in _HERMES):
         return get_dialect("hermes")
-    add = "add its chat_template.jinja"
-    other = choose_advice(f"{add}, or name a dialect: load_local_model(folder, dialect=…)", add)
-    raise ModelError(
-        f"{folder}: it has no chat template, and its tokenizer has the control tokens of no known dialect; {other}"
-    )
+    raise ModelError(f"{folder}: it has no chat template, and its tokenizer has {_describe_dialects(tokenizer)}")
+
+
+def _describe_dialects(tokenizer: Tokenizer) -> str:
+    """Which dialects a tokenizer may be for, and what to do: several families and versions share their tokens."""
+    fitting = [name for name in list_dialects() if _has_tokens(tokenizer, get_dialect(name))]
+    of = f"control tokens of {', '.join(fitting)}" if fitting else "the control tokens of no known dialect"
+    named = fitting[0] if fitting else "NAME"
+    how = choose_advice(f"load_local_model(folder, dialect={named!r})", f"--model-option dialect={named}")
+    return f"{of}; add its chat_template.jinja, or name a dialect: {how}"
+
+
+def _has_tokens(tokenizer: Tokenizer, dialect: Dialect) -> bool:
+    """Whether the tokens around a call and the one that ends a message are control tokens."""
+    stops = dialect.layout(Conversation((user("Hello"),))).stops
+    around = dialect.markers[:2]
+    return all(token in tokenizer.control for token in (*around, *stops[:1])) and bool(around)
