@@ -285,10 +285,15 @@ def make_layout_without_images(conversation: Conversation, dialect: Dialect, too
 def find_spelled_markers(dialect: Dialect, tokenizer: Tokenizer) -> dict[str, tuple[str, ...]]:
     """The markers of a dialect for which the tokenizer has no token: a reader matches these by their text.
 
-    Each is mapped to the control tokens inside it.
+    Each is mapped to the control tokens inside it. A marker around others that are tokens isn't among them, such as
+    `<|channel|>analysis<|message|>`: a reader meets those tokens one by one, as the markers that they are.
     """
-    lacking = (marker for marker in dialect.markers if marker not in tokenizer.control)
-    return {marker: tuple(token for token in tokenizer.control if token in marker) for marker in lacking}
+    found: dict[str, tuple[str, ...]] = {}
+    for marker in dialect.markers:
+        inside = tuple(token for token in tokenizer.control if token in marker)
+        if marker not in tokenizer.control and not any(token in dialect.markers for token in inside):
+            found[marker] = inside
+    return found
 
 
 def drop_foreign_samples(conversation: Conversation, dialect: Dialect, tokenizer: Tokenizer) -> Conversation:
