@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
@@ -325,6 +326,31 @@ asyncio.run(main())
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (status, b"")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["lfm2", "qwen3-next"])
+def test_transformers_warns_of_no_kernels_that_are_not_installed(family):
+    code = f"""
+import asyncio
+from ferrule.engines import Sampling, TransformersEngine
+from generating import collect
+from tiny_checkpoints import make_tiny_model
+
+async def main():
+    async with TransformersEngine(make_tiny_model({family!r})) as engine:
+        await collect(engine, [1, 2, 3], 3)
+
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_model_in_training_mode_is_refused_until_it_is_in_evaluation_mode():

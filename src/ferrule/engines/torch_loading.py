@@ -6,7 +6,6 @@ out: both are errors here. Weights are read from safetensors only, never from a 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 
 from ferrule.engines.families import RUN_FAMILIES
+from ferrule.engines.torch_model import silence_transformers
 from ferrule.errors import EngineError
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -37,7 +37,7 @@ def load_model(
     else `cpu`. Raises `EngineError`.
     """
     given, device = _check_dtype(dtype), choose_device(device_map)
-    with _quietly(), _describe_failures(folder):
+    with silence_transformers(), _describe_failures(folder):
         import transformers
 
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
@@ -148,23 +148,6 @@ def _describe_failures(folder: Path) -> Iterator[None]:
     # A damaged or unknown checkpoint raises whatever transformers, or the code that came with it, stumbles over.
     except Exception as error:
         raise EngineError(f"{folder}: transformers can't load it: {_get_first_line(error)}") from error
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Without transformers' warnings, which are errors here; its progress bar is for terminals."""
-    from transformers.utils import logging
-
-    level, has_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    if not sys.stderr.isatty():
-        logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if has_bar:
-            logging.enable_progress_bar()
 
 
 def _get_first_line(error: BaseException) -> str:

@@ -5,13 +5,16 @@ A model is asked once for one token. What the cache then holds says how large ke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer, LinearAttentionLayer
+from transformers.utils import logging
 
 from ferrule.engines.families import RUN_FAMILIES, STATE_FAMILIES
 from ferrule.errors import EngineError
@@ -97,8 +100,12 @@ def _measure_layers(model: Any, name: str, device: torch.device) -> tuple[tuple[
     """The layers with keys and values, and the bytes of the others' states."""
     cache = DynamicCache(config=model.config)
     try:
-        with torch.no_grad():
-            model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=device), cache=cache, use_cache=True)
+        with torch.no_grad(), silence_transformers():
+            ids = torch.zeros((1, 1), dtype=torch.long, device=device)
+            model(input_ids=ids, cache=cache, use_cache=True)
+            if any(type(layer) is LinearAttentionLayer for layer in cache.layers):
+                # A state goes on by other kernels, and transformers warns once of each that isn't installed.
+                model(input_ids=ids, cache=cache, use_cache=True)
     except Exception as error:  # whatever a wrong config makes the model stumble over
         raise EngineError(f"{name} can't compute one token: {type(error).__name__}: {error}") from error
     shapes, state_bytes = [], 0
@@ -112,6 +119,24 @@ def _measure_layers(model: Any, name: str, device: torch.device) -> tuple[tuple[
     if len({shape.width for shape in shapes} - {None}) > 1:
         raise EngineError(f"{name} with sliding windows of several sizes is not run")
     return tuple(shapes), state_bytes
+
+
+@contextmanager
+def silence_transformers() -> Iterator[None]:
+    """Without transformers' warnings: of loading, where they are errors, and of optional kernels in a first pass.
+
+    Its progress bar is for terminals.
+    """
+    level, has_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    if not sys.stderr.isatty():
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if has_bar:
+            logging.enable_progress_bar()
 
 
 def _measure_layer(layer: Any) -> LayerShape:
