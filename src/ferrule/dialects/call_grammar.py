@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ferrule.dialects.grammar import (
     NOTHING,
@@ -17,10 +17,16 @@ from ferrule.dialects.grammar import (
     Repetition,
 )
 from ferrule.dialects.notations.pythonic import write_literal
-from ferrule.dialects.reader.parameters import find_subschema
+from ferrule.dialects.reader.parameters import find_subschema, list_alternatives
+from ferrule.dialects.schema_limits import (
+    find_dropped_keywords,
+    find_lost_arguments,
+    find_lost_keywords,
+    is_limited,
+)
 from ferrule.dialects.signatures import SignatureParameter, list_parameters
-from ferrule.dialects.value_terms import select_types
-from ferrule.toolspec import ToolSpec
+from ferrule.dialects.value_terms import list_types, select_types
+from ferrule.toolspec import JSONSchema, ToolSpec
 
 _DIGIT = CharacterSet("0123456789")
 _DIGITS = Repetition(_DIGIT)
@@ -43,13 +49,9 @@ _LITERALS: Mapping[str, Grammar] = MappingProxyType({
     "bool": GrammarChoice((LiteralText("True"), LiteralText("False"))),
 })  # fmt: skip
 """What a call writes, by the names of a signature."""
-_NUMBER_KEYWORDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format")
-_KEYWORDS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType({
-    "str": ("string", ("pattern", "format", "minLength", "maxLength")),
-    "int": ("integer", _NUMBER_KEYWORDS),
-    "float": ("number", _NUMBER_KEYWORDS),
-})  # fmt: skip
-"""The types of JSON Schema with the keywords that limit their values, by the names of a signature."""
+_TYPES = MappingProxyType({"str": "string", "int": "integer", "float": "number"})
+"""The types of JSON Schema whose values may be limited, by the names of a signature."""
+_LIST_KEYWORDS = ("items", "minItems", "maxItems")
 MakeLiteral: TypeAlias = "Callable[[SignatureParameter], Grammar | None]"
 """Makes what a call writes as one value of a parameter, without its choices; None if there is nothing to write."""
 
@@ -64,16 +66,42 @@ def choose_fitting_literals(spec: ToolSpec) -> MakeLiteral:
 
     def make_literal(parameter: SignatureParameter) -> Grammar:
         root, schema, kind = spec.parameters, parameter.schema, parameter.shape.type
-        if kind not in _KEYWORDS:
+        if kind not in _TYPES:
             return make_any_literal(parameter)
         if parameter.shape.is_list:
             schema = find_subschema(schema, None, root)
-        name, words = _KEYWORDS[kind]
-        selected = select_types(schema, root, {name})
-        is_limited = any(word in part for part in selected.get("anyOf", [selected]) for word in words)
-        return JsonValue(selected, is_python=True) if is_limited else make_any_literal(parameter)
+        selected = select_types(schema, root, {_TYPES[kind]})
+        return JsonValue(selected, is_python=True) if is_limited(selected) else make_any_literal(parameter)
 
     return make_literal
+
+
+def find_lost_limits(spec: ToolSpec) -> tuple[str, ...]:
+    """The keywords of a tool's schema, with the places of their schemas, that its calls with fitting literals may not
+    fit. Raises as `write_signature` does."""
+    root, parameters = spec.parameters, list_parameters(spec)
+    found = list(find_lost_arguments(root, sum(one.is_required for one in parameters), len(parameters)))
+    for one in parameters:
+        place, schema = one.name, one.schema
+        if one.shape.is_list:
+            lost = {*find_dropped_keywords(schema, root), *find_lost_keywords(schema, root, "array", _LIST_KEYWORDS)}
+            found += (f"{place}.{word}" for word in sorted(lost))
+            place, schema = f"{place}.[]", find_subschema(schema, None, root)
+        found += (f"{place}.{word}" for word in _find_lost_item_limits(one, schema, root))
+    return tuple(found)
+
+
+def _find_lost_item_limits(parameter: SignatureParameter, schema: Any, root: JSONSchema) -> tuple[str, ...]:
+    """The keywords that a value that isn't a list may not fit."""
+    kind = _TYPES.get(parameter.shape.type)
+    if parameter.shape.choices:
+        kinds = ("string", "number", "boolean")
+        lost = {word for one in kinds for word in find_lost_keywords(schema, root, one)}
+        return tuple(sorted({*lost, *find_dropped_keywords(schema, root)}))
+    if kind is None:
+        return tuple(sorted({*find_lost_keywords(schema, root, "boolean"), *find_dropped_keywords(schema, root)}))
+    # Literals of the whole schema fit it, or name what they don't.
+    return () if list_types(schema, root) <= {kind} else find_dropped_keywords(schema, root)
 
 
 def make_call_grammar(spec: ToolSpec, make_literal: MakeLiteral = make_any_literal) -> Grammar:
@@ -84,10 +112,10 @@ def make_call_grammar(spec: ToolSpec, make_literal: MakeLiteral = make_any_liter
     """
     parameters, arguments = [], []
     for one in list_parameters(spec):
-        value = _make_value_grammar(one, make_literal)
+        value = _make_value_grammar(one, make_literal, spec.parameters)
         if value is not None:
             parameters.append(one)
-            arguments.append(GrammarSequence((LiteralText(f"{one.name}="), value)))
+            arguments.append(GrammarSequence((LiteralText(f"{one.name}="), value), one.name))
     optional = [not one.is_required for one in parameters]
     written = list_arguments(arguments, optional, LiteralText(", "))
     return GrammarSequence((LiteralText(f"{spec.name}("), written, LiteralText(")")))
@@ -106,7 +134,7 @@ def list_arguments(arguments: Sequence[Grammar], is_optional: Sequence[bool], se
     return GrammarChoice((*beginnings, NOTHING) if required is None else beginnings)
 
 
-def _make_value_grammar(parameter: SignatureParameter, make_literal: MakeLiteral) -> Grammar | None:
+def _make_value_grammar(parameter: SignatureParameter, make_literal: MakeLiteral, root: JSONSchema) -> Grammar | None:
     """The values of a parameter; None if it has none."""
     shape, schema = parameter.shape, parameter.schema
     choices = tuple(LiteralText(write_literal(choice)) for choice in shape.choices)
@@ -115,7 +143,8 @@ def _make_value_grammar(parameter: SignatureParameter, make_literal: MakeLiteral
     if value is None:
         return LiteralText("[]") if shape.is_list and default is None else default
     if shape.is_list:
-        value = _make_list(value, int(schema.get("minItems", 0)), schema.get("maxItems"))
+        part = next((one for one in list_alternatives(schema, root) if "items" in one), schema)
+        value = _make_list(value, int(part.get("minItems", 0)), part.get("maxItems"))
     return value if default is None else GrammarChoice((value, default))
 
 

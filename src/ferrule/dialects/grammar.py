@@ -71,9 +71,15 @@ class JsonValue:
 
 @dataclass(frozen=True, slots=True)
 class GrammarSequence:
-    """These, one after the other."""
+    """These, one after the other.
+
+    If this is what a schema allows, `place` is where that schema is in the one around it, and `unenforced` are its
+    keywords that a text of this may not fit.
+    """
 
     items: tuple[Grammar, ...]
+    place: str = ""
+    unenforced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,11 @@ Grammar: TypeAlias = (
 )
 
 NOTHING = GrammarSequence(())
+
+
+def note_unenforced(grammar: Grammar, words: tuple[str, ...]) -> Grammar:
+    """The same, with the keywords of its schema that it doesn't enforce, if there are any."""
+    return GrammarSequence((grammar,), unenforced=words) if words else grammar
 
 
 def make_text_choice(texts: Iterable[str]) -> Grammar:

@@ -118,7 +118,7 @@ def _strip_marker(call: Grammar, opens: str) -> Grammar:
     if isinstance(call, MarkerText) and opens.endswith(call.text):
         return NOTHING
     if isinstance(call, GrammarSequence) and call.items:
-        return GrammarSequence((_strip_marker(call.items[0], opens), *call.items[1:]))
+        return replace(call, items=(_strip_marker(call.items[0], opens), *call.items[1:]))
     return call
 
 

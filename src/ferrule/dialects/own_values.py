@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ferrule.dialects.grammar import Grammar
+from ferrule.dialects.grammar import Grammar, GrammarSequence, note_unenforced
 from ferrule.dialects.reader.parameters import list_alternatives, read_parameter_type
-from ferrule.dialects.value_terms import STRUCTURES, TYPES, join_options, list_types
+from ferrule.dialects.schema_limits import find_dropped_keywords, find_lost_arguments, find_lost_keywords
+from ferrule.dialects.value_terms import SCALARS, STRUCTURES, TYPES, join_options, list_types
 from ferrule.errors import DialectError
 from ferrule.toolspec import JSONSchema
 
 _DEEPEST = 6
+_LIST_KEYWORDS = ("items", "minItems", "maxItems")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ def _describe(schema: Any, root: JSONSchema, terms: OwnValueTerms, depth: int) -
         if "object" in own and own != TYPES:
             found.append(_describe_object(part, root, terms, depth, is_only=is_only))
         options += [one for one in found if one is not None]
-    return join_options(options) if options else None
+    dropped = () if types <= SCALARS else find_dropped_keywords(schema, root)
+    return note_unenforced(join_options(options), dropped) if options else None
 
 
 def _describe_list(
@@ -76,18 +79,25 @@ def _describe_list(
     if "prefixItems" in part:
         return None
     item = _describe(part.get("items", {}), root, terms, depth + 1)
-    return terms.describe_list(item, max(part.get("minItems", 0), 0 if is_only else 1), part.get("maxItems"))
+    placed = None if item is None else GrammarSequence((item,), "[]")
+    found = terms.describe_list(placed, max(part.get("minItems", 0), 0 if is_only else 1), part.get("maxItems"))
+    enforced = () if isinstance(part.get("items"), list) else _LIST_KEYWORDS
+    return None if found is None else note_unenforced(found, find_lost_keywords(part, root, "array", enforced))
 
 
 def _describe_object(
     part: Mapping[str, Any], root: JSONSchema, terms: OwnValueTerms, depth: int, *, is_only: bool
 ) -> Grammar | None:
-    required = part.get("required") or ()
+    required, properties = part.get("required") or (), part.get("properties") or {}
+    if not properties.keys() >= set(required):
+        return None
     members = []
-    for key, schema in (part.get("properties") or {}).items():
+    for key, schema in properties.items():
         value = _describe(schema, root, terms, depth + 1)
         if value is not None:
-            members.append(Member(key, value, key not in required))
+            members.append(Member(key, GrammarSequence((value,), key), key not in required))
         elif key in required:
             return None
-    return terms.describe_object(members, may_be_empty=is_only)
+    found = terms.describe_object(members, may_be_empty=is_only)
+    lost = find_lost_arguments(part, len(required), len(members))
+    return None if found is None else note_unenforced(found, lost)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,8 +20,10 @@ from ferrule.dialects.grammar import (
     LiteralText,
     TextUntil,
     make_text_choice,
+    note_unenforced,
 )
 from ferrule.dialects.reader.parameters import list_alternatives, name_type, read_parameter_type
+from ferrule.dialects.schema_limits import find_dropped_keywords, find_lost_keywords
 from ferrule.errors import DialectError
 from ferrule.toolspec import JSONSchema
 
@@ -32,7 +34,6 @@ _OTHER_REFERENCE = re.compile(r'"\$ref": ("(?!#/(?:\$defs|definitions)/)[^"]*")'
 _DEFINITIONS = ("$defs", "definitions")
 # Readers strip a text before they look for the bracket of an object or a list.
 _SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
-_TEXT_KEYWORDS = ("pattern", "format", "minLength", "maxLength")
 _BRACKETS = "{[("
 
 
@@ -78,21 +79,30 @@ class ValueStyle:
 
     def describe(self, schema: Any, root: JSONSchema, types: Collection[str], write: Callable[[str], str]) -> Grammar:
         """The values of these types that a schema allows; `write` writes one of its strings."""
+        described = list(self._describe_types(schema, root, types, write))
+        # JSON that is described by the whole schema enforces how its alternatives are combined.
+        is_whole = any(list_types(schema, root) <= own for own, value in described if isinstance(value, JsonValue))
+        options = join_options([value for _, value in described])
+        return options if is_whole else note_unenforced(options, find_dropped_keywords(schema, root))
+
+    def _describe_types(
+        self, schema: Any, root: JSONSchema, types: Collection[str], write: Callable[[str], str]
+    ) -> Iterator[tuple[set[str], Grammar]]:
+        """The values of these types, those of some of them at a time."""
         if not self.is_plain:
-            return JsonValue(select_types(schema, root, types), self.has_python_scalars)
-        options = []
+            yield set(types), JsonValue(select_types(schema, root, types), self.has_python_scalars)
+            return
         if "string" in types:
-            options.append(self.describe_text(schema, root, types, write))
+            yield {"string"}, self.describe_text(schema, root, types, write)
         # Null is always JSON's: `None` may be a string. So may `True` where the schema allows strings.
         has_python_scalars = self.has_python_scalars and "string" not in list_types(schema, root)
         ways = ((SCALARS - {"null"}, has_python_scalars), (STRUCTURES, self.has_python_structures))
         for is_python in (False, True):
             kept = {one for group, way in ways if way is is_python for one in group}
             kept |= set() if is_python else {"null"}
-            if kept.intersection(types):
-                selected = select_types(schema, root, kept.intersection(types))
-                options.append(JsonValue(selected, is_python, self.ends))
-        return join_options(options)
+            kept &= set(types)
+            if kept:
+                yield kept, JsonValue(select_types(schema, root, kept), is_python, self.ends)
 
     def describe_text(
         self, schema: Any, root: JSONSchema, types: Collection[str], write: Callable[[str], str]
@@ -103,7 +113,7 @@ class ValueStyle:
             for text in texts:
                 if self.section is None and any(end in text for end in self.ends):
                     raise DialectError(f"{text!r} would end before its end")
-            return make_text_choice(texts)
+            return note_unenforced(make_text_choice(texts), find_lost_keywords(schema, root, "string"))
         if STRUCTURES.intersection(types):
             # A text that looks like an object or a list would be read as one, whatever it contains.
             return GrammarChoice((NOTHING, make_plain_text(schema, root, self.ends, _BRACKETS)))
@@ -116,8 +126,7 @@ class ValueStyle:
 
 def make_text(schema: Any, root: JSONSchema, ends: Sequence[str]) -> Grammar:
     """Any text up to one of `ends`, for a string of this schema."""
-    words = {word for part in list_alternatives(schema, root) for word in _TEXT_KEYWORDS if part.get(word)}
-    return TextUntil(tuple(ends), unenforced=tuple(sorted(words)))
+    return TextUntil(tuple(ends), unenforced=find_lost_keywords(schema, root, "string"))
 
 
 def make_plain_text(schema: Any, root: JSONSchema, ends: Sequence[str], others: str) -> Grammar:

@@ -21,6 +21,7 @@ from ferrule.dialects.grammar import (
     GrammarSequence,
     JsonValue,
     make_text_choice,
+    note_unenforced,
 )
 from ferrule.dialects.notation import TextNotation
 from ferrule.dialects.sample_calls import (
@@ -35,6 +36,7 @@ from ferrule.dialects.sample_calls import (
     find_sample,
     get_properties,
 )
+from ferrule.dialects.schema_limits import find_lost_arguments, find_lost_text_keywords
 from ferrule.dialects.value_terms import (
     OwnValueSyntax,
     PlainTextSyntax,
@@ -98,7 +100,9 @@ def _describe(syntax: CallSyntax, samples: SampleCalls, spec: ToolSpec) -> Gramm
         whole = samples.describe(f"{sample[: span[0]]}{PLACE}{sample[span[1] :]}", JsonValue(spec.parameters))
         return join_options([whole, *_describe_plain_calls(syntax, samples, spec)])
     _check_required(spec)
-    return (_describe_arguments if KEYS[0] in sample else _describe_values)(syntax, samples, spec)
+    described = (_describe_arguments if KEYS[0] in sample else _describe_values)(syntax, samples, spec)
+    required = set(spec.parameters.get("required") or ())
+    return note_unenforced(described, find_lost_arguments(spec.parameters, len(required), len(get_properties(spec))))
 
 
 def _describe_plain_calls(syntax: CallSyntax, samples: SampleCalls, spec: ToolSpec) -> Iterator[Grammar]:
@@ -112,7 +116,10 @@ def _describe_plain_calls(syntax: CallSyntax, samples: SampleCalls, spec: ToolSp
             if f'"{PLACE}"' not in text:
                 choices = list_strings(schema, spec.parameters)
                 plain = make_plain_text(schema, spec.parameters, syntax.list_value_ends(()), '{["')
-                yield samples.describe(text, make_text_choice(choices) if choices else plain)
+                value = make_text_choice(choices) if choices else plain
+                lost = find_lost_text_keywords(schema, spec.parameters)
+                whole = samples.describe(text, GrammarSequence((value,), name, lost))
+                yield note_unenforced(whole, find_lost_arguments(spec.parameters, 1, 1))
 
 
 def _find_object(text: str) -> tuple[int, int] | None:
@@ -149,13 +156,14 @@ def _describe_argument(
     root, schema = spec.parameters, get_properties(spec)[name]
     if isinstance(syntax, OwnValueSyntax):
         before, after = frame.cut(*samples.find_value(name, "integer"))
-        return samples.describe(f"{before}{PLACE}{after}", syntax.describe_value(schema, root))
+        value = GrammarSequence((syntax.describe_value(schema, root),), name)
+        return samples.describe(f"{before}{PLACE}{after}", value)
     types_by_context: dict[tuple[str, str], set[str]] = {}
     for kind in sorted(list_types(schema, root)):
         types_by_context.setdefault(frame.cut(*samples.find_value(name, kind)), set()).add(kind)
     options = []
     for (before, after), types in types_by_context.items():
-        value = style.describe(schema, root, types, partial(samples.write_text, name))
+        value = GrammarSequence((style.describe(schema, root, types, partial(samples.write_text, name)),), name)
         options.append(samples.describe(f"{before}{PLACE}{after}", value))
     return join_options(options)
 
@@ -188,7 +196,10 @@ def _describe_values(syntax: CallSyntax, samples: SampleCalls, spec: ToolSpec) -
     one, two = samples.write({KEYS[0]: NUMBER}), samples.write({KEYS[0]: NUMBER, KEYS[1]: OTHER_NUMBER})
     before, _, after = one.partition(str(NUMBER))
     separator = samples.describe(two.removeprefix(f"{before}{NUMBER}").removesuffix(f"{OTHER_NUMBER}{after}"))
-    first, *others = (JsonValue(select_types(schema, root, list_types(schema, root))) for schema in properties.values())
+    first, *others = (
+        GrammarSequence((JsonValue(select_types(schema, root, list_types(schema, root))),), name)
+        for name, schema in properties.items()
+    )
     if not others and "array" in list_types(next(iter(properties.values())), root):
         # The list is the only value, and so takes the place of the list of values.
         before, after = before.rpartition("[")[0], after.partition("]")[2]
@@ -210,4 +221,6 @@ def _describe_only_tool(syntax: CallSyntax, samples: SampleCalls, spec: ToolSpec
     else:
         ends = syntax.list_value_ends((parameter,)) if isinstance(syntax, PlainTextSyntax) else ()
         value = make_text(schema, root, ends)
-    return samples.describe(samples.write({parameter: PLACE}), value)
+    lost = find_lost_text_keywords(schema, root)
+    whole = samples.describe(samples.write({parameter: PLACE}), GrammarSequence((value,), parameter, lost))
+    return note_unenforced(whole, find_lost_arguments(root, 1, 1))

@@ -29,7 +29,7 @@ from ferrule.dialects.families.nanochat import (
     Nanochat,
 )
 from ferrule.dialects.family import NO_IDS, NO_IMAGES, NO_PARALLEL, NO_REASONING, Family
-from ferrule.dialects.grammar import Grammar
+from ferrule.dialects.grammar import Grammar, note_unenforced
 from ferrule.dialects.notations.expression import ExpressionOrCallSyntax
 from ferrule.dialects.segments import Content, Control, Layout, Segment
 from ferrule.dialects.signatures import list_left_out, write_signature
@@ -102,11 +102,11 @@ class NanochatTools(Nanochat):
     def describe_call(self, spec: ToolSpec) -> Grammar:
         """What a call of a tool can be, between the markers. Raises `DialectError` for a tool without a signature."""
         # Only needed where output is constrained.
-        from ferrule.dialects.call_grammar import choose_fitting_literals, make_call_grammar
+        from ferrule.dialects.call_grammar import choose_fitting_literals, find_lost_limits, make_call_grammar
 
         if is_calculator(spec):
             return super().describe_call(spec)
-        return make_call_grammar(spec, choose_fitting_literals(spec))
+        return note_unenforced(make_call_grammar(spec, choose_fitting_literals(spec)), find_lost_limits(spec))
 
     def write_call(self, call: ToolCall) -> str:
         """The text of a call between the markers. Raises `DialectError` for arguments that aren't a JSON object."""

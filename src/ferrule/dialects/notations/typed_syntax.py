@@ -23,6 +23,7 @@ from ferrule.dialects.grammar import (
     MarkerText,
     Repetition,
     make_text_choice,
+    note_unenforced,
 )
 from ferrule.dialects.notations.common import finish_call, read_word
 from ferrule.dialects.own_values import Member, describe_own_value
@@ -31,6 +32,7 @@ from ferrule.dialects.reader.json import MOST_LEVELS, read_json_string, read_jso
 from ferrule.dialects.reader.parameters import ParameterType
 from ferrule.dialects.reader.repair import JSON_STRING, SINGLE_QUOTES
 from ferrule.dialects.reader.stream import EndOfText, InputStream, NotACall, Reading
+from ferrule.dialects.schema_limits import find_lost_keywords
 from ferrule.dialects.value_terms import SCALARS, join_options, list_strings, make_text, select_types
 from ferrule.toolspec import JSONSchema, ToolSpec
 
@@ -96,7 +98,8 @@ class TypedSyntax:
         options: list[Grammar] = []
         if "string" in types:
             choices = list_strings(schema, root)
-            text = make_text_choice(choices) if choices else make_text(schema, root, (self.quote,))
+            listed = note_unenforced(make_text_choice(choices), find_lost_keywords(schema, root, "string"))
+            text = listed if choices else make_text(schema, root, (self.quote,))
             options.append(GrammarSequence((MarkerText(self.quote), text, MarkerText(self.quote))))
         if scalars := types & SCALARS:
             options.append(JsonValue(select_types(schema, root, scalars)))

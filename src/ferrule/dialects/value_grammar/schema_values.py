@@ -51,23 +51,37 @@ class _GrammarLowering:
         self._values: dict[tuple[int, bool], Grammar] = {}
         self._escapes: dict[str, _Escaping] = {}
         self._terms: dict[int, Grammar] = {}
+        self._places: list[str] = []
         self.losses: dict[Loss, None] = {}
 
     def lower(self, term: Grammar) -> Grammar:
         """The term itself if it has no value in it."""
         known = self._terms.get(id(term))
         if known is None:
-            if isinstance(term, TextUntil):
-                self._note_losses(term)
-            known = self._lower_value(term) if isinstance(term, JsonValue) else _rebuild(term, self.lower)
-            self._terms[id(term)] = known
+            known = self._terms[id(term)] = self._lower_term(term)
         return known
 
-    def _note_losses(self, text: TextUntil) -> None:
-        for word in text.unenforced:
-            self.losses[Loss("schema", f"{word} isn't enforced: the string is written without quotes or escapes")] = (
-                None
-            )
+    def _lower_term(self, term: Grammar) -> Grammar:
+        if isinstance(term, JsonValue):
+            return self._lower_value(term)
+        if isinstance(term, TextUntil):
+            self._note_losses(term.unenforced, ": the string is written without quotes or escapes")
+        if not isinstance(term, GrammarSequence) or not (term.place or term.unenforced):
+            return _rebuild(term, self.lower)
+        places = [term.place] if term.place else []
+        self._places += places
+        self._note_losses(term.unenforced, "")
+        lowered = _rebuild(term, self.lower)
+        del self._places[len(self._places) - len(places) :]
+        return lowered
+
+    def _note_losses(self, words: Sequence[str], reason: str) -> None:
+        for word in words:
+            self._note_loss(f"{word} isn't enforced{reason}")
+
+    def _note_loss(self, detail: str) -> None:
+        """Note a loss, whose detail begins with a place inside this one."""
+        self.losses[Loss("schema", ".".join((*self._places, detail)))] = None
 
     def _lower_value(self, value: JsonValue) -> Grammar:
         characters = _choose_escaped(value.closers)
@@ -85,7 +99,8 @@ class _GrammarLowering:
                 raise DialectError(f"no value fits the schema: {error}") from None
             except RecursionError:
                 raise DialectError("the schema is nested too deeply to be followed") from None
-            self.losses.update(dict.fromkeys(lowering.losses))
+            for loss in lowering.losses:
+                self._note_loss(loss.detail)
         return self._values[key]
 
 
