@@ -91,29 +91,37 @@ def choose_legal(logits: Array, chooser: TokenSampler, constraint: TokenConstrai
     `shares` are the exponentials of the logits less the highest one, if they are known.
     """
     try:
-        if chooser.is_greedy and isinstance(constraint, GrammarMatcher):
-            return _try_likeliest(logits, chooser, constraint)
+        if isinstance(constraint, GrammarMatcher):
+            return _try_ids(logits, chooser, constraint)
         return _choose_by_mask(logits, chooser, constraint, shares)
     except EngineError as error:
         chooser.failure = error
         return 0
 
 
-def _try_likeliest(logits: Array, chooser: TokenSampler, constraint: GrammarMatcher) -> int:
-    """The likeliest legal id; only those that are likelier were refused when it is found."""
+def _try_ids(logits: Array, chooser: TokenSampler, constraint: GrammarMatcher) -> int:
+    """A legal id, chosen again without each illegal one: in a grammar that is followed so, a mask takes far longer.
+
+    Only what was tried is known to be illegal, so the log-probabilities are those among all others.
+    """
     chooser.is_forced = constraint.is_forced
-    scores, chosen = logits, int(logits.argmax())
+    scores = logits
+    chosen = _choose(scores, chooser)
     while not constraint.allows(chosen):
         scores = scores.copy() if scores is logits else scores
         scores[chosen] = -np.inf
-        chosen = int(scores.argmax())
-        _check_legal(float(scores[chosen]))
+        _check_legal(float(scores.max()))
+        chosen = _choose(scores, chooser)
     constraint.advance(chosen)
     if chooser.is_forced:
-        chooser.constrained_logprob = 0.0
+        chooser.constrained_logprob = chooser.sampling_logprob = 0.0
     else:
         chooser.constrained_logprob = None if scores is logits else _compute_logprob(scores, chosen)
     return chosen
+
+
+def _choose(scores: Array, chooser: TokenSampler) -> int:
+    return int(scores.argmax() if chooser.is_greedy else _draw_ids(scores[None], [chooser])[0])
 
 
 def _choose_by_mask(logits: Array, chooser: TokenSampler, constraint: TokenConstraint, shares: Array | None) -> int:
@@ -171,7 +179,7 @@ def _choose_among_many(
     if chooser.is_greedy and kept > _PRECISE and mask[likeliest // 8] >> likeliest % 8 & 1:
         return likeliest, -log(kept)
     scores = logits + _spread(PENALTIES, mask, len(logits), -np.inf)
-    chosen = int(scores.argmax() if chooser.is_greedy else _draw_ids(scores[None], [chooser])[0])
+    chosen = _choose(scores, chooser)
     _check_legal(float(scores[chosen]))
     if kept > _PRECISE:
         return chosen, float(logits[chosen]) - float(logits[likeliest]) - log(kept)
