@@ -46,7 +46,8 @@ class Sampled:
     ends. `constrained_logprob` is the log-softmax among the ids that the constraint didn't refuse before this one was
     chosen, 0 where it is forced, and None where none was refused. `sampling_logprob` is its log-probability in the
     distribution that it was drawn from, after temperature, top-k, top-p and constraint: 0 at temperature 0, and where
-    it is forced. With a guide, whose grammars are followed by trying ids, what wasn't tried counts as legal in it. `weights_version` counts the changes of the weights before it was sampled: `weights_changed`.
+    it is forced. With a guide, whose grammars are followed by trying ids, what wasn't tried counts as legal in it.
+    `weights_version` counts the changes of the weights before it was sampled: `weights_changed`.
     """
 
     id: int
