@@ -20,8 +20,9 @@ from ferrule.sandbox.shell import ShellSandbox, placeholders
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shell sandbox is Linux's")
 
 FOLDERS = 100
-MOST_CALLS = 360
-"""Calls of the sandbox's own functions for one command, without those of home folders."""
+MOST_CALLS = 400
+"""Calls of the sandbox's own functions for one command, without those of home folders: 344 by itself, up to 371
+in a run of all tests."""
 MOST_CALLS_PER_HOME = 40
 MOST_LOOKS = 120
 """Calls of `stat` and the like for one command, without those of its folders, for each of which there are two: before
