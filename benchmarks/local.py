@@ -268,7 +268,7 @@ def time_choices(noise: torch.Tensor, ids: list[int], sampler: TokenSampler) -> 
         logits = noise.clone()
         logits[0, token] = 50
         with torch.inference_mode(), Timer() as timer:
-            (chosen,), _ = sample_ids(logits, [sampler])
+            (chosen,), _ = sample_ids(logits, [sampler], logits.shape[1])
         taken += timer.seconds[0]
         assert sampler.failure is None
         assert chosen == token
