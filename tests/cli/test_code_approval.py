@@ -12,7 +12,7 @@ from time import sleep
 import pytest
 from openai_server import calls, says
 from screens import CTRL_C, ENTER
-from test_code_terminal import leave, list_results, opened, project, run  # noqa: F401 - a fixture among them
+from test_code_terminal import leave, list_results, opened, project, run, wait_for_turn_end  # noqa: F401 - a fixture among them
 
 
 @pytest.fixture
@@ -126,6 +126,7 @@ def test_ctrl_c_at_a_question_says_that_nothing_ran(project: Path) -> None:  # n
         screen.wait_for("[y]es")
         screen.type(CTRL_C)
         screen.wait_for("▸ bash  touch one  →  not run")
+        wait_for_turn_end(screen)
         screen.type("go on", ENTER)
         screen.wait_for("Here.")
         assert "not run: the run was stopped before this call" in list_results(scripted)[-1]
@@ -140,6 +141,7 @@ def test_ctrl_c_keeps_what_a_command_has_written(project: Path) -> None:  # noqa
         screen.wait_until(lambda _: (project / "begun").exists())
         screen.type(CTRL_C)
         screen.wait_for("stopped; it may have taken effect", "│ before\n  │ and")
+        wait_for_turn_end(screen)
         screen.type("go on", ENTER)
         screen.wait_for("Here.")
         assert "before\\nand" in list_results(scripted)[-1]

@@ -53,6 +53,11 @@ def find_status(shown: str) -> str:
     return shown.rstrip().splitlines()[-1]
 
 
+def wait_for_turn_end(screen: Screen) -> str:
+    """Wait until no turn runs: what is typed before is put back into the prompt when the turn is stopped."""
+    return screen.wait_until(lambda shown: "Ctrl-C stops" not in find_status(shown), "the end of the turn")
+
+
 def leave(screen: Screen) -> None:
     screen.type(CTRL_D)
     assert screen.wait_for_end() == 0, screen.text
